@@ -1,0 +1,36 @@
+# The habits of this house; CI calls the same targets.
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: check format vet static test conformance vectors interop demo fuzz
+
+check: format vet static test
+
+format: # every Go file as gofmt would have it
+	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "not gofmt-clean: $$bad"; exit 1; }
+
+vet:
+	go vet ./...
+	GOARCH=386 go vet ./...
+
+static:
+	go run $(STATICCHECK) ./...
+
+test: # arch_test.go (floors, purity, caps) runs with the rest
+	go test -race ./...
+
+conformance: # the official specification tests; writes build/score.json
+	go test -count=1 ./conformance/... -run 'TestSpec|TestHarness' -score ../build/score.json
+
+vectors: # answers recorded from a real server, counted by operator
+	go test -count=1 ./replset/internal/query/ -run TestVectors -v
+
+interop: # strangers against the embedded set: a module of its own
+	cd interop && go test -race -count=1 ./...
+
+demo: # the main job, on the embedded set
+	go run ./cmd/sextant demo
+
+fuzz: # every fuzz target for FUZZTIME (one minute) each
+	@set -e; for p in $$(go list ./...); do \
+	  for f in $$(go test -list '^Fuzz' $$p | grep ^Fuzz || true); do \
+	    echo "$$p $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-1m} $$p; done; done
