@@ -1,0 +1,223 @@
+package bson
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"unicode/utf8"
+)
+
+// length reads the int32 that starts b, or -1 where there is none or it is negative.
+func length(b []byte) int {
+	if len(b) < 4 {
+		return -1
+	}
+	return int(int32(binary.LittleEndian.Uint32(b)))
+}
+
+// body returns what lies between a document's length and its end, terminator included; nil where the length is wrong.
+func body(doc []byte) []byte {
+	n := length(doc)
+	if n < 5 || n > len(doc) {
+		return nil
+	}
+	return doc[4:n]
+}
+
+// payloadLen returns how many bytes at the start of b a value of type t takes, -1 where b is too short or t unknown.
+// The result never exceeds len(b).
+func payloadLen(t Type, b []byte) int {
+	n := -1
+	switch t {
+	case TypeNull, TypeUndefined, TypeMinKey, TypeMaxKey:
+		return 0
+	case TypeBoolean:
+		n = 1
+	case TypeInt32:
+		n = 4
+	case TypeDouble, TypeDateTime, TypeTimestamp, TypeInt64:
+		n = 8
+	case TypeObjectID:
+		n = 12
+	case TypeDecimal128:
+		n = 16
+	case TypeString, TypeJavaScript, TypeSymbol:
+		n = prefixed(b, 1, 4)
+	case TypeDBPointer:
+		n = prefixed(b, 1, 16)
+	case TypeEmbeddedDocument, TypeArray:
+		n = prefixed(b, 5, 0)
+	case TypeCodeWithScope:
+		n = prefixed(b, 14, 0)
+	case TypeBinary:
+		n = prefixed(b, 0, 5)
+	case TypeRegex:
+		n = regexLen(b)
+	}
+	if n > len(b) {
+		return -1
+	}
+	return n
+}
+
+// prefixed is the size of a value whose length prefix is at least least and does not count extra bytes.
+func prefixed(b []byte, least, extra int) int {
+	n := length(b)
+	if n < least || n > len(b)-extra {
+		return -1
+	}
+	return n + extra
+}
+
+func regexLen(b []byte) int {
+	p := bytes.IndexByte(b, 0)
+	if p < 0 {
+		return -1
+	}
+	o := bytes.IndexByte(b[p+1:], 0)
+	if o < 0 {
+		return -1
+	}
+	return p + o + 2
+}
+
+// scanner walks over the elements of a document. It stops at the terminator, and at malformed bytes (bad says why).
+type scanner struct {
+	rest []byte
+	t    Type
+	key  []byte
+	val  []byte
+	bad  string
+}
+
+func scan(doc []byte) scanner {
+	s := scanner{rest: body(doc)}
+	if s.rest == nil {
+		s.bad = "wrong length"
+	}
+	return s
+}
+
+func (s *scanner) next() bool {
+	if len(s.rest) == 0 {
+		if s.bad == "" {
+			s.bad = "no terminator"
+		}
+		return false
+	}
+	s.t = Type(s.rest[0])
+	if s.t == 0 {
+		if len(s.rest) > 1 {
+			s.bad = "bytes after the terminator"
+		}
+		s.rest = s.rest[:1]
+		return false
+	}
+	end := bytes.IndexByte(s.rest[1:], 0)
+	if end < 0 {
+		s.bad, s.rest = "key without end", nil
+		return false
+	}
+	s.key = s.rest[1 : 1+end]
+	after := s.rest[2+end:]
+	n := payloadLen(s.t, after)
+	if n < 0 {
+		s.bad, s.rest = fmt.Sprintf("%v %q does not fit", s.t, s.key), nil
+		return false
+	}
+	s.val, s.rest = after[:n:n], after[n:]
+	return true
+}
+
+// A ValidationError says what is malformed in a document and where: Path is the dotted path, empty for the document itself.
+type ValidationError struct {
+	Path   string
+	Reason string
+}
+
+func (e *ValidationError) Error() string {
+	if e.Path == "" {
+		return "bson: malformed document: " + e.Reason
+	}
+	return "bson: malformed document at " + e.Path + ": " + e.Reason
+}
+
+func invalid(format string, args ...any) *ValidationError {
+	return &ValidationError{Reason: fmt.Sprintf(format, args...)}
+}
+
+func (e *ValidationError) under(key []byte) *ValidationError {
+	if e.Path == "" {
+		e.Path = string(key)
+	} else {
+		e.Path = string(key) + "." + e.Path
+	}
+	return e
+}
+
+// validateDoc checks a whole document or array at the given depth (outermost 1).
+func validateDoc(doc []byte, depth int) *ValidationError {
+	if depth > MaxDepth {
+		return invalid("nested deeper than %d", MaxDepth)
+	}
+	if n := length(doc); n != len(doc) || n < 5 {
+		return invalid("length prefix %d, %d bytes", n, len(doc))
+	}
+	s := scan(doc)
+	for s.next() {
+		if !utf8.Valid(s.key) {
+			return invalid("key %q is not UTF-8", s.key)
+		}
+		if err := validateValue(s.t, s.val, depth); err != nil {
+			return err.under(s.key)
+		}
+	}
+	if s.bad != "" {
+		return invalid("%s", s.bad)
+	}
+	return nil
+}
+
+// validateValue checks a payload whose outer length payloadLen has already found to be right.
+func validateValue(t Type, v []byte, depth int) *ValidationError {
+	switch t {
+	case TypeString, TypeJavaScript, TypeSymbol:
+		return validateString(v)
+	case TypeDBPointer:
+		return validateString(v[:len(v)-12])
+	case TypeEmbeddedDocument, TypeArray:
+		return validateDoc(v, depth+1)
+	case TypeBoolean:
+		if v[0] > 1 {
+			return invalid("boolean is 0x%02x", v[0])
+		}
+	case TypeBinary:
+		if v[4] == TypeBinaryBinaryOld && length(v[5:]) != len(v)-9 {
+			return invalid("binary of subtype 2 with a wrong inner length")
+		}
+	case TypeRegex:
+		if !utf8.Valid(v) {
+			return invalid("regex is not UTF-8")
+		}
+	case TypeCodeWithScope:
+		n := prefixed(v[4:], 1, 4)
+		if n < 0 {
+			return invalid("code with scope: the code does not fit")
+		}
+		if err := validateString(v[4 : 4+n]); err != nil {
+			return err
+		}
+		return validateDoc(v[4+n:], depth+1)
+	}
+	return nil
+}
+
+func validateString(v []byte) *ValidationError {
+	if v[len(v)-1] != 0 {
+		return invalid("string without terminator")
+	}
+	if !utf8.Valid(v[4:]) {
+		return invalid("string is not UTF-8")
+	}
+	return nil
+}
