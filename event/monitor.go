@@ -1,0 +1,167 @@
+package event
+
+import (
+	"context"
+	"time"
+
+	"github.com/sextantdb/sextant/bson"
+)
+
+// Monitor is a set of callbacks; nil ones are not called. A callback that panics is cut off: the panic does not reach
+// the operation.
+type Monitor struct {
+	CommandStarted   func(context.Context, *CommandStartedEvent)
+	CommandSucceeded func(context.Context, *CommandSucceededEvent)
+	CommandFailed    func(context.Context, *CommandFailedEvent)
+	Pool             func(*PoolEvent)
+	Heartbeat        func(*HeartbeatEvent)
+	TopologyChanged  func(*TopologyEvent)
+	Selection        func(*SelectionEvent)
+}
+
+// CommandStartedEvent says that a command is about to be sent. Sensitive commands show no body.
+type CommandStartedEvent struct {
+	Name               string // "find"
+	DB                 string
+	Command            bson.Raw // whole, document sequences included; valid during the callback only
+	RequestID          int64
+	OperationID        int64 // the same for every attempt of one call
+	Server             string
+	ConnectionID       int64 // the client's number of the connection
+	ServerConnectionID int64 // the server's; 0 if it told none
+}
+
+// CommandSucceededEvent says that the server answered ok: 1.
+type CommandSucceededEvent struct {
+	Name               string
+	DB                 string
+	Reply              bson.Raw // valid during the callback only
+	Duration           time.Duration
+	RequestID          int64
+	OperationID        int64
+	Server             string
+	ConnectionID       int64
+	ServerConnectionID int64
+}
+
+// CommandFailedEvent says that the server answered with an error, or that no answer came.
+type CommandFailedEvent struct {
+	Name               string
+	DB                 string
+	Err                error
+	Duration           time.Duration
+	RequestID          int64
+	OperationID        int64
+	Server             string
+	ConnectionID       int64
+	ServerConnectionID int64
+}
+
+// PoolEventType says what happened in a pool (CMAP, Events).
+type PoolEventType string
+
+// What can happen in a pool.
+const (
+	PoolCreated        PoolEventType = "ConnectionPoolCreated"
+	PoolReady          PoolEventType = "ConnectionPoolReady"
+	PoolCleared        PoolEventType = "ConnectionPoolCleared"
+	PoolClosed         PoolEventType = "ConnectionPoolClosed"
+	ConnectionCreated  PoolEventType = "ConnectionCreated"
+	ConnectionReady    PoolEventType = "ConnectionReady"
+	ConnectionClosed   PoolEventType = "ConnectionClosed"
+	CheckOutStarted    PoolEventType = "ConnectionCheckOutStarted"
+	CheckOutFailed     PoolEventType = "ConnectionCheckOutFailed"
+	ConnectionCheckOut PoolEventType = "ConnectionCheckedOut"
+	ConnectionCheckIn  PoolEventType = "ConnectionCheckedIn"
+)
+
+// Reasons of ConnectionClosed and CheckOutFailed.
+const (
+	ReasonStale           = "stale"           // the pool was cleared since it was opened
+	ReasonIdle            = "idle"            // unused for longer than maxIdleTime
+	ReasonError           = "error"           // the connection failed
+	ReasonPoolClosed      = "poolClosed"      // the pool is closed
+	ReasonTimeout         = "timeout"         // no connection came free in time
+	ReasonConnectionError = "connectionError" // opening a connection failed, or the pool is paused
+)
+
+// PoolEvent is one event of one pool; which fields are set depends on Type.
+type PoolEvent struct {
+	Type         PoolEventType
+	Address      string
+	ConnectionID int64
+	Reason       string // ConnectionClosed, CheckOutFailed
+	Err          error  // PoolCleared, ConnectionClosed, CheckOutFailed
+	Duration     time.Duration
+	Interrupt    bool // PoolCleared: connections in use are closed too
+	Generation   uint64
+	MaxSize      int // PoolCreated, as are the next two
+	MinSize      int
+	MaxIdle      time.Duration
+}
+
+// HeartbeatType says how far a check of a member has come.
+type HeartbeatType string
+
+// The steps of a check.
+const (
+	HeartbeatStarted   HeartbeatType = "ServerHeartbeatStarted"
+	HeartbeatSucceeded HeartbeatType = "ServerHeartbeatSucceeded"
+	HeartbeatFailed    HeartbeatType = "ServerHeartbeatFailed"
+)
+
+// HeartbeatEvent is one step of a check of one member by its monitor.
+type HeartbeatEvent struct {
+	Type         HeartbeatType
+	Address      string
+	ConnectionID int64
+	Duration     time.Duration
+	Reply        bson.Raw // HeartbeatSucceeded
+	Err          error    // HeartbeatFailed
+	Awaited      bool     // the server holds its answer until something changes
+}
+
+// TopologyEventType says what changed (SDAM monitoring, Events).
+type TopologyEventType string
+
+// What can change in a topology.
+const (
+	TopologyOpened  TopologyEventType = "TopologyOpening"
+	TopologyClosed  TopologyEventType = "TopologyClosed"
+	TopologyUpdated TopologyEventType = "TopologyDescriptionChanged"
+	MemberOpened    TopologyEventType = "ServerOpening"
+	MemberClosed    TopologyEventType = "ServerClosed"
+	MemberUpdated   TopologyEventType = "ServerDescriptionChanged"
+)
+
+// TopologyEvent is one change of the client's view. Before and After are set for TopologyUpdated, Address for the
+// member events, MemberBefore and MemberAfter for MemberUpdated.
+type TopologyEvent struct {
+	Type                      TopologyEventType
+	Address                   string
+	Before, After             Topology
+	MemberBefore, MemberAfter Member
+}
+
+// SelectionType says how far the selection of a member has come.
+type SelectionType string
+
+// The steps of a selection.
+const (
+	SelectionStarted   SelectionType = "ServerSelectionStarted"
+	SelectionWaiting   SelectionType = "ServerSelectionWaiting" // nobody suitable yet; once an operation
+	SelectionSucceeded SelectionType = "ServerSelectionSucceeded"
+	SelectionFailed    SelectionType = "ServerSelectionFailed"
+)
+
+// SelectionEvent is one step of a selection.
+type SelectionEvent struct {
+	Type        SelectionType
+	Operation   string // the command's name
+	OperationID int64
+	Want        string
+	Server      string        // SelectionSucceeded
+	Verdict     Verdict       // SelectionWaiting, SelectionFailed
+	Remaining   time.Duration // SelectionWaiting: how long it will wait yet
+	Err         error         // SelectionFailed
+}

@@ -1,0 +1,59 @@
+package event
+
+import (
+	"strings"
+	"time"
+)
+
+// Verdict says, member by member, who may serve an operation and why the others may not. An explain, the text of a
+// failed selection, a log line and a dashboard print the same Verdict.
+type Verdict struct {
+	Want     string // what was asked for: `a read with mode secondary, tags [{dc: "north"}]`
+	Sentence string // the outcome in one plain sentence
+	Topology TopologyKind
+	SetName  string
+	Members  []MemberVerdict
+	Cause    error // the failure that most likely explains why nobody serves; nil if there is none
+}
+
+// MemberVerdict is the verdict on one member.
+type MemberVerdict struct {
+	Address  string
+	Kind     Kind
+	Eligible bool
+	Rule     string // the rule that let it stay or made it fall, with its numbers: "40 ms > 2 ms + 15 ms"
+	RTT      time.Duration
+	Lag      time.Duration
+	LagKnown bool
+	Tags     map[string]string
+}
+
+// Eligible returns the addresses of the members that may serve.
+func (v Verdict) Eligible() []string {
+	var out []string
+	for _, m := range v.Members {
+		if m.Eligible {
+			out = append(out, m.Address)
+		}
+	}
+	return out
+}
+
+// String is the sentence, then a line for each member.
+func (v Verdict) String() string {
+	var b strings.Builder
+	b.WriteString(v.Sentence)
+	for _, m := range v.Members {
+		b.WriteString("\n  " + m.String())
+	}
+	return b.String()
+}
+
+// String is one line: "+ db1:27017 RSSecondary: 2 ms <= 2 ms + 15 ms" or "- db2:27017 RSPrimary: ...".
+func (m MemberVerdict) String() string {
+	sign := "- "
+	if m.Eligible {
+		sign = "+ "
+	}
+	return sign + m.Address + " " + m.Kind.String() + ": " + m.Rule
+}
