@@ -25,29 +25,31 @@ var floor = func() map[string][]string {
 	shell := []string{"internal/conn", "internal/pool", "internal/cluster", "internal/operation"}
 	wing := []string{"bson", "mongoerr", "internal/wire"}
 	return map[string][]string{
-		"bson":                     {},
-		"mongoerr":                 {"bson"},
-		"readpref":                 {"bson", "mongoerr"},
-		"concern":                  {"bson", "mongoerr"},
-		"event":                    {"bson", "mongoerr", "readpref", "concern"},
-		"internal/wire":            values,
-		"internal/connstring":      values,
-		"internal/auth":            values,
-		"internal/session":         values,
-		"internal/topology":        values,
-		"internal/conn":            with(values, "internal/wire", "internal/session", "internal/auth"),
-		"internal/pool":            with(values, "internal/conn", "internal/session"),
-		"internal/cluster":         with(values, "internal/topology", "internal/pool", "internal/conn", "internal/connstring"),
-		"internal/operation":       with(values, "internal/cluster", "internal/pool", "internal/conn", "internal/session", "internal/topology", "internal/wire"),
-		".":                        with(values, append(pure, shell...)...),
-		"replset/internal/query":   {"bson", "mongoerr"},
-		"replset/internal/store":   with(wing, "replset/internal/query"),
-		"replset/internal/repl":    {"bson", "mongoerr"},
-		"replset/internal/command": with(wing, "replset/internal/query", "replset/internal/store", "replset/internal/repl"),
-		"replset":                  with(wing, "replset/internal/command"),
-		"cmd/sextant":              with(values, ".", "replset"),
-		"conformance":              with(values, append(pure, ".", "replset", "conformance/corpus")...),
-		"conformance/corpus":       {},
+		"bson":                         {},
+		"mongoerr":                     {"bson"},
+		"readpref":                     {"bson", "mongoerr"},
+		"concern":                      {"bson", "mongoerr"},
+		"event":                        {"bson", "mongoerr", "readpref", "concern"},
+		"internal/wire":                values,
+		"internal/connstring":          values,
+		"internal/auth":                values,
+		"internal/session":             values,
+		"internal/topology":            values,
+		"internal/conn":                with(values, "internal/wire", "internal/session", "internal/auth"),
+		"internal/pool":                with(values, "internal/conn", "internal/session"),
+		"internal/cluster":             with(values, "internal/topology", "internal/pool", "internal/conn", "internal/connstring"),
+		"internal/operation":           with(values, "internal/cluster", "internal/pool", "internal/conn", "internal/session", "internal/topology", "internal/wire"),
+		".":                            with(values, append(pure, shell...)...),
+		"replset/internal/query":       {"bson", "mongoerr", "replset/internal/query/value", "replset/internal/query/expr"},
+		"replset/internal/query/expr":  {"bson", "mongoerr", "replset/internal/query/value"},
+		"replset/internal/query/value": {"bson", "mongoerr"},
+		"replset/internal/store":       with(wing, "replset/internal/query"),
+		"replset/internal/repl":        {"bson", "mongoerr"},
+		"replset/internal/command":     with(wing, "replset/internal/query", "replset/internal/store", "replset/internal/repl"),
+		"replset":                      with(wing, "replset/internal/command"),
+		"cmd/sextant":                  with(values, ".", "replset"),
+		"conformance":                  with(values, append(pure, ".", "replset", "conformance/corpus")...),
+		"conformance/corpus":           {},
 	}
 }()
 
@@ -55,7 +57,7 @@ var floor = func() map[string][]string {
 // a func, bytes as slices.
 var pure = []string{
 	"internal/wire", "internal/connstring", "internal/auth", "internal/topology", "internal/session",
-	"replset/internal/query", "replset/internal/repl",
+	"replset/internal/query", "replset/internal/query/expr", "replset/internal/query/value", "replset/internal/repl",
 }
 
 var impureImports = []string{

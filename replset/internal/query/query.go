@@ -1,0 +1,41 @@
+// Package query is what the embedded server knows of MongoDB's language: matching, sorting, projecting, updating and
+// aggregating documents, and making index keys of them. It turns BSON into BSON.
+//
+// The package is pure: no goroutine, lock, clock, I/O or chance of its own; what it needs of these comes in through
+// Options. Parsed filters, sorts, projections, updates and pipelines are immutable and safe for concurrent use.
+// Values are bson.RawValue, the zero RawValue stands for a missing field. Input is taken to be valid BSON
+// (bson.Raw.Validate); malformed bytes are read up to the fault and never panic.
+//
+// Semantics, codes and texts follow a MongoDB 4.0 server; what is newer follows the manual. Errors are *mongoerr.Error.
+package query
+
+import (
+	"time"
+
+	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/mongoerr"
+	"github.com/sextantdb/sextant/replset/internal/query/value"
+)
+
+// Options is what the language needs from outside: the moment, chance, time zones and the settings of the command.
+// The zero Options serve every query that asks for none of these.
+type Options struct {
+	Now         time.Time                                // $$NOW, $currentDate; the same for a whole command
+	ClusterTime bson.Timestamp                           // $$CLUSTER_TIME, $currentDate as a timestamp
+	Let         bson.Raw                                 // the command's let: values that are ready, not expressions
+	Collation   bson.Raw                                 // the command's collation document; nil compares by bytes
+	ObjectID    func() bson.ObjectID                     // makes the _id of an upserted document
+	Random      func() float64                           // in [0,1): $sample, $rand
+	Zone        func(name string) (*time.Location, bool) // Olson time zones; nil knows UTC alone
+}
+
+// Compare gives the server's order of two values of any types.
+func Compare(a, b bson.RawValue) int { return value.Compare(a, b) }
+
+func bad(format string, args ...any) error {
+	return mongoerr.Server(mongoerr.CodeBadValue, format, args...)
+}
+
+func fail(code int32, format string, args ...any) error {
+	return mongoerr.Server(code, format, args...)
+}

@@ -1,0 +1,140 @@
+package value
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/sextantdb/sextant/bson"
+)
+
+// Print gives a value as the server prints it in error messages: { a: [ 1, 2.0, "x" ] }. Long strings are cut.
+func Print(v bson.RawValue) string {
+	var b strings.Builder
+	printValue(&b, v)
+	return b.String()
+}
+
+// PrintDoc prints a document.
+func PrintDoc(d bson.Raw) string { return Print(bson.DocumentValue(d)) }
+
+// PrintElement prints one element with its name: a: 1.
+func PrintElement(key string, v bson.RawValue) string { return key + ": " + Print(v) }
+
+func printValue(b *strings.Builder, v bson.RawValue) {
+	switch v.Type {
+	case 0:
+		b.WriteString("EOO")
+	case bson.TypeDouble:
+		b.WriteString(PrintFloat(Float(v)))
+	case bson.TypeInt32, bson.TypeInt64:
+		n, _ := Int64(v)
+		b.WriteString(strconv.FormatInt(n, 10))
+	case bson.TypeDecimal128:
+		d, _ := v.Decimal128OK()
+		b.WriteString(d.String())
+	case bson.TypeString, bson.TypeSymbol:
+		printString(b, string(stringBytes(v)))
+	case bson.TypeEmbeddedDocument:
+		printFields(b, v, "{", "}", true)
+	case bson.TypeArray:
+		printFields(b, v, "[", "]", false)
+	case bson.TypeBoolean:
+		b.WriteString(strconv.FormatBool(Truthy(v)))
+	case bson.TypeDateTime:
+		fmt.Fprintf(b, "new Date(%d)", int64(word(v)))
+	case bson.TypeNull:
+		b.WriteString("null")
+	case bson.TypeUndefined:
+		b.WriteString("undefined")
+	case bson.TypeMinKey:
+		b.WriteString("MinKey")
+	case bson.TypeMaxKey:
+		b.WriteString("MaxKey")
+	case bson.TypeObjectID:
+		fmt.Fprintf(b, "ObjectId('%s')", hex.EncodeToString(v.Value))
+	case bson.TypeTimestamp:
+		t, i, _ := v.TimestampOK()
+		fmt.Fprintf(b, "Timestamp(%d, %d)", t, i)
+	default:
+		printRare(b, v)
+	}
+}
+
+func printRare(b *strings.Builder, v bson.RawValue) {
+	switch v.Type {
+	case bson.TypeBinary:
+		sub, data, _ := v.BinaryOK()
+		if sub == 4 && len(data) == 16 {
+			fmt.Fprintf(b, "UUID(\"%x-%x-%x-%x-%x\")", data[:4], data[4:6], data[6:8], data[8:10], data[10:])
+			return
+		}
+		fmt.Fprintf(b, "BinData(%d, %X)", sub, data)
+	case bson.TypeRegex:
+		p, o, _ := v.RegexOK()
+		b.WriteString("/" + p + "/" + o)
+	case bson.TypeJavaScript:
+		b.Write(stringBytes(v))
+	case bson.TypeCodeWithScope:
+		c, s, _ := v.CodeWithScopeOK()
+		b.WriteString("CodeWScope( " + c + ", " + PrintDoc(s) + ")")
+	case bson.TypeDBPointer:
+		if n := len(v.Value); n >= 17 {
+			fmt.Fprintf(b, "DBRef('%s',%s)", v.Value[4:n-13], hex.EncodeToString(v.Value[n-12:]))
+		}
+	}
+}
+
+func printString(b *strings.Builder, s string) {
+	b.WriteByte('"')
+	if len(s) >= 160 {
+		b.WriteString(s[:150] + `..."`)
+		return
+	}
+	b.WriteString(s)
+	b.WriteByte('"')
+}
+
+func printFields(b *strings.Builder, v bson.RawValue, open, end string, names bool) {
+	b.WriteString(open)
+	n := 0
+	for k, e := range bson.Raw(v.Value).All() {
+		if n > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteByte(' ')
+		if names {
+			b.WriteString(k + ": ")
+		}
+		printValue(b, e)
+		n++
+	}
+	if n > 0 {
+		b.WriteByte(' ')
+	}
+	b.WriteString(end)
+}
+
+// PrintFloat is a double as in printed documents: 16 digits, and ".0" where nothing else tells it from an integer.
+func PrintFloat(f float64) string {
+	s := FormatFloat(f, 16)
+	if !strings.ContainsAny(s, ".EN") {
+		s += ".0"
+	}
+	return s
+}
+
+// FormatFloat is the %.<digits>g of C: inf and nan in small letters.
+func FormatFloat(f float64, digits int) string {
+	switch {
+	case math.IsNaN(f):
+		return "nan"
+	case math.IsInf(f, 1):
+		return "inf"
+	case math.IsInf(f, -1):
+		return "-inf"
+	}
+	return strconv.FormatFloat(f, 'g', digits, 64)
+}

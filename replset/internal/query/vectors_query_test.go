@@ -1,0 +1,63 @@
+package query
+
+import (
+	"errors"
+
+	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/mongoerr"
+	"github.com/sextantdb/sextant/replset/internal/query/value"
+)
+
+func runQueryVector(v vector) error {
+	got, err := findVector(v)
+	if want := v.get("error"); want.Type != 0 {
+		return wantError(want, err)
+	}
+	if err != nil {
+		return err
+	}
+	return sameDocs(got, v.raws("result"))
+}
+
+// findVector is a find without plans: filter, sort, skip, limit, project.
+func findVector(v vector) ([]bson.Raw, error) {
+	filter := bson.Raw(v.get("filter").Value)
+	options := value.Doc(v.get("options"))
+	o := Options{Collation: value.Doc(options.Lookup("collation"))}
+	f, err := ParseFilter(filter, o)
+	if err != nil {
+		return nil, err
+	}
+	s, err := ParseSortWith(value.Doc(options.Lookup("sort")), o)
+	if err != nil {
+		return nil, err
+	}
+	var got []bson.Raw
+	for _, d := range v.raws("docs") {
+		ok, _, err := f.Eval(d)
+		if err != nil {
+			return nil, executorError(err)
+		}
+		if ok {
+			got = append(got, d)
+		}
+	}
+	if err := s.Apply(got); err != nil {
+		return nil, executorError(err)
+	}
+	skip := value.Long(options.Lookup("skip"))
+	got = got[min(int(skip), len(got)):]
+	if limit := value.Long(options.Lookup("limit")); limit > 0 {
+		got = got[:min(int(limit), len(got))]
+	}
+	return got, nil
+}
+
+// executorError adds what the find command puts before a failure on a document.
+func executorError(err error) error {
+	var e *mongoerr.Error
+	if errors.As(err, &e) {
+		return fail(e.Code, "Executor error during find command :: caused by :: %s", e.Message)
+	}
+	return err
+}
