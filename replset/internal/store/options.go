@@ -1,0 +1,91 @@
+package store
+
+import (
+	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/mongoerr"
+	"github.com/sextantdb/sextant/replset/internal/query"
+	"github.com/sextantdb/sextant/replset/internal/query/value"
+)
+
+// CollOptions are a collection's options. The command that creates it checks them;
+// here they are only read.
+type CollOptions struct {
+	Doc       bson.Raw // all of them as given, for listCollections and the oplog
+	Capped    bool
+	Size      int64  // bytes of a capped collection
+	Max       int64  // documents of a capped collection, 0: no bound
+	ViewOn    string // not empty: a view on that collection
+	Pipeline  bson.RawArray
+	Validator bson.Raw
+	WarnOnly  bool // validationAction is "warn"
+	NoIDIndex bool
+}
+
+// notOptions are the fields of a create command or entry that are not options.
+var notOptions = map[string]bool{"create": true, "idIndex": true, "writeConcern": true, "comment": true, "lsid": true}
+
+// ReadCollOptions reads options from a create command, an oplog entry or an options
+// document. What does not belong to the options is left out; wrong types are ignored.
+func ReadCollOptions(doc bson.Raw) CollOptions {
+	var o CollOptions
+	dst, start := bson.BeginDocument(nil)
+	for key, v := range doc.All() {
+		if notOptions[key] || key[:min(1, len(key))] == "$" {
+			continue
+		}
+		dst = bson.AppendValue(dst, key, v)
+		o.read(key, v)
+	}
+	o.Doc = bson.EndDocument(dst, start)
+	return o
+}
+
+func (o *CollOptions) read(key string, v bson.RawValue) {
+	switch key {
+	case "capped":
+		o.Capped = value.Truthy(v)
+	case "size":
+		o.Size, _ = v.AsInt64OK()
+	case "max":
+		o.Max, _ = v.AsInt64OK()
+	case "viewOn":
+		o.ViewOn, _ = v.StringValueOK()
+	case "pipeline":
+		o.Pipeline, _ = v.ArrayOK()
+	case "validator":
+		o.Validator, _ = v.DocumentOK()
+	case "validationAction":
+		action, _ := v.StringValueOK()
+		o.WarnOnly = action == "warn"
+	case "autoIndexId":
+		b, ok := v.BooleanOK()
+		o.NoIDIndex = ok && !b
+	}
+}
+
+// Document is the options as given, never nil.
+func (o CollOptions) Document() bson.Raw {
+	if o.Doc == nil {
+		return emptyDocument()
+	}
+	return o.Doc
+}
+
+// compile parses the validator.
+func (c *Coll) compile() error {
+	c.validator = nil
+	if c.opts.Validator == nil || c.opts.Validator.IsEmpty() {
+		return nil
+	}
+	f, err := query.ParseFilter(c.opts.Validator, query.Options{})
+	c.validator = f
+	return err
+}
+
+// validate holds a document to the collection's validator.
+func (c *Coll) validate(tx *Tx, doc bson.Raw) error {
+	if c.validator == nil || tx.bypass || c.opts.WarnOnly || c.validator.Match(doc) {
+		return nil
+	}
+	return mongoerr.Server(mongoerr.CodeDocumentValidationFailure, "Document failed validation")
+}
