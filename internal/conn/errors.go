@@ -1,0 +1,201 @@
+package conn
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/sextantdb/sextant/internal/wire"
+	"github.com/sextantdb/sextant/mongoerr"
+)
+
+// errorf makes an error of the stage; while Open still works, its phase is the stage.
+func (c *Conn) errorf(stage mongoerr.Stage, cause error, format string, args ...any) *mongoerr.Error {
+	if c.phase != "" {
+		stage = c.phase
+	}
+	return failure(stage, c.addr, cause, format, args...)
+}
+
+// fail makes an error after which the connection is broken.
+func (c *Conn) fail(stage mongoerr.Stage, cause error, format string, args ...any) *mongoerr.Error {
+	c.broken.Store(true)
+	return c.errorf(stage, cause, format, args...)
+}
+
+func failure(stage mongoerr.Stage, addr string, cause error, format string, args ...any) *mongoerr.Error {
+	e := mongoerr.New(stage, format, args...)
+	if cause != nil {
+		e = mongoerr.Wrap(stage, cause, format, args...)
+	}
+	e.Server = addr
+	return e
+}
+
+// garbage is the error for bytes that are no reply.
+func (c *Conn) garbage(err error) error {
+	return c.fail(mongoerr.StageRead, err, "the server's bytes are no reply")
+}
+
+func opcodeError(code int32) error {
+	if code == wire.OpCompressed {
+		return fmt.Errorf("%w: it is compressed (OP_COMPRESSED), though no compressor was negotiated", wire.ErrCompressed)
+	}
+	return fmt.Errorf("%w: expected OP_MSG, got %s", wire.ErrMalformed, wire.OpName(code))
+}
+
+// ioError is the error for a write or read that the socket refused.
+func (c *Conn) ioError(ctx context.Context, stage mongoerr.Stage, err error) error {
+	partial := c.rbuf
+	switch ended, cause := ioEnded(ctx, err); {
+	case ended:
+		return c.overloaded(ctx, c.fail(stage, cause, "%s", c.lateWords(ctx, stage)))
+	case errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) && c.Broken():
+		return c.fail(stage, err, "the connection was closed by this client")
+	case wire.Guess(partial) != "":
+		return c.fail(stage, err, "the server closed the connection after bytes that are %s%s", wire.Guess(partial), tlsHint(partial))
+	case !isHangUp(err):
+		return c.overloaded(ctx, c.fail(stage, err, "the connection failed"))
+	case c.phase == mongoerr.StageHandshake && len(partial) == 0:
+		return c.overloaded(ctx, c.fail(stage, err, "the server closed the connection during the handshake%s", c.refusalHint()))
+	case len(partial) > 0:
+		return c.overloaded(ctx, c.fail(stage, err, "the server closed the connection in the middle of a reply"))
+	}
+	return c.overloaded(ctx, c.fail(stage, err, "the server closed the connection"))
+}
+
+// ioEnded says whether it was the context's end that stopped the socket, and with what cause.
+func ioEnded(ctx context.Context, err error) (bool, error) {
+	if ctx.Err() == nil && errors.Is(err, os.ErrDeadlineExceeded) {
+		// The socket's clock was a little faster than the context's: only the context can say which limit it was.
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+			return true, context.DeadlineExceeded
+		}
+	}
+	if ctx.Err() == nil {
+		return false, nil
+	}
+	return true, endOf(ctx)
+}
+
+// endOf is why the context ended: its error, with the cause in front if there is a special one.
+func endOf(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == nil || errors.Is(err, cause) || errors.Is(cause, err) {
+		return err
+	}
+	return fmt.Errorf("%w (%w)", cause, err)
+}
+
+func endWords(ctx context.Context) string {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return "the caller gave up"
+	}
+	return "the time was up"
+}
+
+func (c *Conn) lateWords(ctx context.Context, stage mongoerr.Stage) string {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return "the caller gave up while waiting for the server"
+	}
+	if stage == mongoerr.StageWrite {
+		return "the server did not take the message in time"
+	}
+	return "the server did not answer in time"
+}
+
+// overloaded adds the labels of the backpressure specification to a network failure up to the hello. When the caller
+// gave up, nothing is known about the server's load.
+func (c *Conn) overloaded(ctx context.Context, e *mongoerr.Error) *mongoerr.Error {
+	if c.phase != mongoerr.StageHandshake {
+		return e
+	}
+	return overloaded(ctx, e)
+}
+
+func overloaded(ctx context.Context, e *mongoerr.Error) *mongoerr.Error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return e
+	}
+	return e.AddLabel(mongoerr.LabelSystemOverloaded, mongoerr.LabelRetryable)
+}
+
+func isHangUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// refusalHint says what commonly makes a server hang up on a greeting.
+func (c *Conn) refusalHint() string {
+	if _, secure := c.nc.(*tls.Conn); secure {
+		return ": it may refuse this client's certificate or address (an access list)"
+	}
+	return ": it may want TLS (tls=true) or refuse this address (an access list)"
+}
+
+func tlsHint(partial []byte) string {
+	if wire.Guess(partial) == "a TLS record" {
+		return ": it wants TLS (tls=true)"
+	}
+	return ""
+}
+
+// dialError says why no socket could be opened.
+func dialError(ctx context.Context, addr string, err error) error {
+	var dns *net.DNSError
+	switch {
+	case ctx.Err() != nil:
+		return overloaded(ctx, failure(mongoerr.StageDial, addr, endOf(ctx), "%s while connecting", endWords(ctx)))
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return failure(mongoerr.StageDial, addr, err, "no such host %q", dns.Name)
+	case errors.As(err, &dns):
+		return failure(mongoerr.StageDial, addr, err, "the host name cannot be resolved")
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return overloaded(ctx, failure(mongoerr.StageDial, addr, err, "nothing accepts connections there"))
+	}
+	return overloaded(ctx, failure(mongoerr.StageDial, addr, err, "cannot connect"))
+}
+
+// tlsError says why the connection could not be secured. Only failures of the network may mean overload.
+func tlsError(ctx context.Context, addr string, err error) error {
+	var (
+		record    tls.RecordHeaderError
+		authority x509.UnknownAuthorityError
+		name      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		alert     tls.AlertError
+	)
+	words := "the TLS handshake failed"
+	switch {
+	case ctx.Err() != nil:
+		return overloaded(ctx, failure(mongoerr.StageTLS, addr, endOf(ctx), "%s during the TLS handshake", endWords(ctx)))
+	case errors.As(err, &record):
+		words = "the server does not speak TLS"
+		if g := wire.Guess(record.RecordHeader[:]); g != "" && g != "a TLS record" {
+			words += " (its bytes are " + g + ")"
+		}
+	case errors.As(err, &authority):
+		words = "the server's certificate is signed by an authority that this client does not trust"
+	case errors.As(err, &name):
+		words = "the server's certificate is for another host"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		words = "the server's certificate has expired or is not valid yet"
+	case errors.As(err, &invalid):
+		words = "the server's certificate is not valid"
+	case errors.As(err, &alert):
+		words = "the server refused the TLS handshake"
+	case isHangUp(err):
+		return overloaded(ctx, failure(mongoerr.StageTLS, addr, err,
+			"the server closed the connection during the TLS handshake: it may not speak TLS or refuse this address"))
+	}
+	return failure(mongoerr.StageTLS, addr, err, "%s", words)
+}

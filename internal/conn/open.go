@@ -1,0 +1,114 @@
+package conn
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/sextantdb/sextant/mongoerr"
+)
+
+// connectTimeout is the cause of a context that ended by Options.ConnectTimeout.
+type connectTimeout time.Duration
+
+func (t connectTimeout) Error() string {
+	return "the connectTimeoutMS of " + time.Duration(t).String() + " ran out"
+}
+func (t connectTimeout) Timeout() bool { return true }
+
+// Open connects to addr ("host:port", "[::1]:port", or the path of a Unix socket, which ends in ".sock"), secures the
+// connection if o.TLS is set, shakes hands and authenticates. The error is a *mongoerr.Error of the stage dial, tls,
+// handshake or auth; network failures up to the hello carry the labels SystemOverloadedError and RetryableError
+// (client backpressure specification).
+func Open(ctx context.Context, addr string, o *Options) (*Conn, error) {
+	if o.ConnectTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, o.ConnectTimeout, connectTimeout(o.ConnectTimeout))
+		defer cancel()
+	}
+	nc, err := dial(ctx, addr, o)
+	if err != nil {
+		return nil, err
+	}
+	c := newConn(nc, addr)
+	if err := c.greet(ctx, o); err != nil {
+		c.Close()
+		return nil, err
+	}
+	c.phase = ""
+	return c, nil
+}
+
+func newConn(nc net.Conn, addr string) *Conn {
+	return &Conn{
+		nc: nc, addr: addr, id: lastID.Add(1), phase: mongoerr.StageHandshake,
+		wbuf: make([]byte, 0, firstBuffer), rbuf: make([]byte, 0, firstBuffer),
+	}
+}
+
+// dial opens the socket and, if asked, TLS on it.
+func dial(ctx context.Context, addr string, o *Options) (net.Conn, error) {
+	network := "tcp"
+	if strings.HasSuffix(addr, ".sock") {
+		network = "unix"
+	}
+	open := o.Dial
+	if open == nil {
+		open = dialer.DialContext
+	}
+	nc, err := open(ctx, network, addr)
+	if err == nil && nc == nil {
+		err = errors.New("the Dial function returned neither a connection nor an error")
+	}
+	if err != nil {
+		return nil, dialError(ctx, addr, err)
+	}
+	if o.TLS == nil {
+		return nc, nil
+	}
+	secure := tls.Client(nc, tlsConfig(o.TLS, addr))
+	if err := secure.HandshakeContext(ctx); err != nil {
+		nc.Close()
+		return nil, tlsError(ctx, addr, err)
+	}
+	return secure, nil
+}
+
+// dialer keeps idle sockets alive as the specification recommends, so that a silent firewall does not drop them.
+var dialer = &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 120 * time.Second, Interval: 10 * time.Second, Count: 9}}
+
+func tlsConfig(cfg *tls.Config, addr string) *tls.Config {
+	if cfg.ServerName != "" {
+		return cfg
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		host = addr
+	}
+	cfg = cfg.Clone()
+	cfg.ServerName = host
+	return cfg
+}
+
+// greet shakes hands and authenticates.
+func (c *Conn) greet(ctx context.Context, o *Options) error {
+	credential := o.Credential
+	if o.Monitor {
+		credential = nil
+	}
+	a, err := newAuthenticator(credential)
+	if err != nil {
+		return c.fail(mongoerr.StageAuth, err, "%s", credential)
+	}
+	if err := c.sayHello(ctx, o, a); err != nil {
+		return err
+	}
+	if a == nil || c.isArbiter() {
+		return nil
+	}
+	c.phase = mongoerr.StageAuth
+	return a.run(ctx, c)
+}

@@ -1,0 +1,134 @@
+package conn
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+
+	"github.com/sextantdb/sextant/internal/wire"
+	"github.com/sextantdb/sextant/mongoerr"
+)
+
+// RoundTrip sends one whole message and waits for its reply, until the context ends. The reply's bytes are valid until
+// the next use of the connection. If the request allows exhaust replies and the reply has moreToCome, further ones are
+// read with ReadNext. After any error the connection is broken.
+func (c *Conn) RoundTrip(ctx context.Context, msg []byte) (wire.Msg, error) {
+	if err := c.usable(ctx, mongoerr.StageWrite); err != nil {
+		return wire.Msg{}, err
+	}
+	if c.stream.open {
+		return wire.Msg{}, c.fail(mongoerr.StageWrite, nil, "a request was made while streamed replies are due")
+	}
+	if len(msg) < wire.HeaderLen+4 {
+		return wire.Msg{}, c.fail(mongoerr.StageWrite, nil, "%d bytes are no message", len(msg))
+	}
+	// msg goes back to the buffer when it is sent: read what is needed of it now.
+	id := int32(binary.LittleEndian.Uint32(msg[4:]))
+	exhaust := binary.LittleEndian.Uint32(msg[wire.HeaderLen:])&wire.ExhaustAllowed != 0
+	stop := c.arm(ctx)
+	m, err := c.exchange(ctx, msg)
+	c.disarm(stop)
+	if err != nil {
+		return wire.Msg{}, err
+	}
+	if m.ResponseTo != id {
+		return wire.Msg{}, c.fail(mongoerr.StageRead, nil, "the reply answers request %d, not %d", m.ResponseTo, id)
+	}
+	if m.Flags&wire.MoreToCome != 0 {
+		if !exhaust {
+			return wire.Msg{}, c.fail(mongoerr.StageRead, nil, "the server streams replies (moreToCome) though the request did not allow it")
+		}
+		c.stream = stream{open: true, request: id, previous: m.RequestID}
+	}
+	return m, nil
+}
+
+func (c *Conn) exchange(ctx context.Context, msg []byte) (wire.Msg, error) {
+	if err := c.write(ctx, msg); err != nil {
+		return wire.Msg{}, err
+	}
+	return c.read(ctx)
+}
+
+// Send sends one whole message that asks for no reply (moreToCome).
+func (c *Conn) Send(ctx context.Context, msg []byte) error {
+	if err := c.usable(ctx, mongoerr.StageWrite); err != nil {
+		return err
+	}
+	stop := c.arm(ctx)
+	err := c.write(ctx, msg)
+	c.disarm(stop)
+	return err
+}
+
+// ReadNext waits for the next of the streamed replies. Its bytes are valid until the next use of the connection.
+func (c *Conn) ReadNext(ctx context.Context) (wire.Msg, error) {
+	if err := c.usable(ctx, mongoerr.StageRead); err != nil {
+		return wire.Msg{}, err
+	}
+	if !c.stream.open {
+		return wire.Msg{}, c.fail(mongoerr.StageRead, nil, "no streamed reply is due")
+	}
+	stop := c.arm(ctx)
+	m, err := c.read(ctx)
+	c.disarm(stop)
+	if err != nil {
+		return wire.Msg{}, err
+	}
+	// Servers answer either the request that began the stream or the reply before.
+	if m.ResponseTo != c.stream.request && m.ResponseTo != c.stream.previous {
+		return wire.Msg{}, c.fail(mongoerr.StageRead, nil, "the streamed reply answers %d, neither request %d nor reply %d",
+			m.ResponseTo, c.stream.request, c.stream.previous)
+	}
+	c.stream.open = m.Flags&wire.MoreToCome != 0
+	c.stream.previous = m.RequestID
+	return m, nil
+}
+
+// usable refuses a dead connection and an ended context before anything is sent; the latter costs no connection.
+func (c *Conn) usable(ctx context.Context, stage mongoerr.Stage) error {
+	if c.broken.Load() {
+		return c.fail(stage, nil, "the connection is closed")
+	}
+	if ctx.Err() != nil {
+		return c.errorf(stage, endOf(ctx), "%s before anything was sent", endWords(ctx))
+	}
+	return nil
+}
+
+// arm lets the context's end reach the socket. The deadline is set only when there is one or an old one must go.
+func (c *Conn) arm(ctx context.Context) (stop func() bool) {
+	if d, ok := ctx.Deadline(); ok {
+		c.nc.SetDeadline(d)
+		c.armed = true
+	} else if c.armed {
+		c.nc.SetDeadline(time.Time{})
+		c.armed = false
+	}
+	if ctx.Done() == nil {
+		return nil
+	}
+	return context.AfterFunc(ctx, c.interrupt)
+}
+
+var longAgo = time.Unix(1, 0)
+
+// interrupt frees whoever waits on the socket.
+func (c *Conn) interrupt() { c.nc.SetDeadline(longAgo) }
+
+// disarm ends what arm began. If the context's end won the race against a complete reply, the reply counts, but the
+// connection is broken: interrupt may still be about to set its deadline.
+func (c *Conn) disarm(stop func() bool) {
+	if stop != nil && !stop() {
+		c.broken.Store(true)
+	}
+}
+
+func (c *Conn) write(ctx context.Context, msg []byte) error {
+	_, err := c.nc.Write(msg)
+	c.takeBack(msg)
+	if err != nil {
+		return c.ioError(ctx, mongoerr.StageWrite, err)
+	}
+	return nil
+}
