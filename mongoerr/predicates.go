@@ -2,6 +2,7 @@ package mongoerr
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -180,4 +181,26 @@ func IsRetryableWriteCode(code int32) bool {
 
 func isTimeoutCode(code int32) bool {
 	return code == CodeMaxTimeMSExpired || code == 202 || code == CodeExceededTimeLimit
+}
+
+// IsCanceled says whether the caller gave up.
+func IsCanceled(err error) bool { return errors.Is(err, context.Canceled) }
+
+// IsOverload says whether a connection failed in a way that an overloaded server causes: the network failed or a time
+// limit ran out while dialling, securing or greeting. An unresolvable name, a bad certificate and the authentication
+// conversation are none of these. Such errors carry LabelSystemOverloaded and LabelRetryable, and neither clear the pool
+// nor make the server Unknown (CMAP, "SystemOverloadedError").
+func IsOverload(err error) bool {
+	e := find(err)
+	if e == nil || !IsNetwork(e) && !e.TimedOut {
+		return false
+	}
+	switch e.Stage {
+	case StageDial, StageTLS, StageHandshake:
+	default:
+		return false
+	}
+	var dns *net.DNSError
+	var cert *tls.CertificateVerificationError
+	return !errors.As(err, &dns) && !errors.As(err, &cert)
 }

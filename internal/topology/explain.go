@@ -1,0 +1,136 @@
+package topology
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sextantdb/sextant/event"
+	"github.com/sextantdb/sextant/mongoerr"
+	"github.com/sextantdb/sextant/readpref"
+)
+
+// Explain runs the rules of Candidates and keeps, for every member, why it stays or falls.
+func (d *Description) Explain(w Want, now time.Time) event.Verdict {
+	t := trial{d: d, w: &w, why: make([]reason, len(d.Servers))}
+	found := t.run()
+	v := event.Verdict{Want: w.String(), Topology: d.Kind, SetName: d.SetName, Cause: d.cause(&w, len(found))}
+	for i, s := range d.Servers {
+		m := event.MemberVerdict{Address: s.Addr, Kind: s.Kind, RTT: s.RTT, Tags: s.Tags, Rule: t.text(i, now)}
+		m.Eligible = t.why[i].rule == ruleOnly || t.why[i].rule == ruleWindow
+		m.Lag, m.LagKnown = d.knownLag(s)
+		v.Members = append(v.Members, m)
+	}
+	v.Sentence = t.sentence(len(found))
+	return v
+}
+
+// cause is the failure that most likely explains why nobody serves.
+func (d *Description) cause(w *Want, found int) error {
+	if found > 0 {
+		return nil
+	}
+	if err := d.Invalid(*w); err != nil {
+		return err
+	}
+	for _, s := range d.Servers {
+		if s.Err != nil {
+			return s.Err
+		}
+	}
+	return nil
+}
+
+// text is the reason of one server in words, with its numbers.
+func (t *trial) text(i int, now time.Time) string {
+	s, r := t.d.Servers[i], t.why[i]
+	dur := event.FormatDuration
+	switch r.rule {
+	case ruleBlocked:
+		return t.d.Invalid(*t.w).Error()
+	case ruleOnly:
+		return "is the one to ask"
+	case ruleWindow:
+		return fmt.Sprintf("%s <= %s + %s", dur(r.measured), dur(r.base), dur(r.limit))
+	case ruleSlow:
+		return fmt.Sprintf("%s > %s + %s", dur(r.measured), dur(r.base), dur(r.limit))
+	case ruleNotAsked:
+		return "is not " + t.w.Address
+	case ruleDeprioritized:
+		return "failed in an earlier attempt of this operation, others serve"
+	case ruleUnavailable:
+		return s.unavailable(now)
+	case ruleKind:
+		return fmt.Sprintf("is %s, %s wanted", s.Kind, r.wanted)
+	case rulePrimaryServes:
+		return "is RSSecondary, the preferred primary serves"
+	case ruleSecondaryServes:
+		return "is RSPrimary, preferred secondaries serve"
+	case ruleStale:
+		return fmt.Sprintf("%s stale > %s (a heartbeat of %s included)", dur(r.measured), dur(r.limit), dur(t.d.cfg.HeartbeatInterval))
+	case ruleTags:
+		own := readpref.TagSetOf(s.Tags)
+		if r.tags != nil {
+			return fmt.Sprintf("tags %v do not match %v, which others match", own, r.tags)
+		}
+		return fmt.Sprintf("tags %v do not match %s", own, readpref.FormatTagSets(t.w.ReadPref.TagSets()))
+	case ruleSelector:
+		return "dropped by the caller's selector"
+	}
+	return "was not considered"
+}
+
+// unavailable says what is wrong with a server that is Unknown, and since when.
+func (s *Server) unavailable(now time.Time) string {
+	if s.Err == nil {
+		if s.Kind == event.PossiblePrimary {
+			return "not checked yet; another member takes it for the primary"
+		}
+		return "not checked yet"
+	}
+	text := s.trouble() + " (" + Short(s.Err) + ")"
+	if ago := now.Sub(s.Since); ago >= time.Second {
+		text += " for " + event.FormatDuration(ago.Truncate(time.Second))
+	}
+	return text
+}
+
+// trouble is the sort of failure that made a server Unknown.
+func (s *Server) trouble() string {
+	e, ok := errors.AsType[*mongoerr.Error](s.Err)
+	switch {
+	case mongoerr.IsAuth(s.Err):
+		return "refuses the login"
+	case mongoerr.IsStateChange(s.Err):
+		return "changes its state"
+	case mongoerr.IsNetwork(s.Err) || mongoerr.IsTimeout(s.Err) || !ok:
+		return "unreachable"
+	case e.Stage == mongoerr.StageTLS || e.Stage == mongoerr.StageDial || e.Stage == mongoerr.StageHandshake:
+		return "unreachable"
+	}
+	return "unusable"
+}
+
+// Short is the heart of an error: its innermost cause, one line.
+func Short(err error) string {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil || inner.Error() == "" {
+			break
+		}
+		err = inner
+	}
+	text := err.Error()
+	if e, ok := err.(*mongoerr.Error); ok && e.Message != "" {
+		text = e.Message
+	}
+	line, _, _ := strings.Cut(text, "\n")
+	switch line {
+	case "context deadline exceeded", "i/o timeout":
+		return "timed out"
+	case "EOF":
+		return "connection closed by the server"
+	}
+	return line
+}
