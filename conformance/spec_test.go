@@ -22,6 +22,7 @@ type suite struct {
 var suites = []suite{
 	{"server-selection", "pure", 103, loadServerSelection},
 	{"max-staleness", "pure", 32, loadMaxStaleness},
+	{"server-discovery-and-monitoring", "pure", 186, loadSDAM},
 }
 
 // maxSkips pins the length of skips.tsv: lower it when a line goes, never raise it.
