@@ -1,0 +1,218 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/internal/wire"
+)
+
+// Conn is one connection of a client or of another member. All but end belongs to its own goroutine.
+type Conn struct {
+	ID  int64  // unique in the member; hello tells it
+	App string // the client's application name, as its metadata says
+
+	m      *Member
+	nc     net.Conn
+	br     *bufio.Reader
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	greeted  bool // a hello with metadata came
+	metadata bson.Raw
+	internal bool // another member's
+	peer     int  // that member's number, or -1
+	auth     conversation
+	users    []User // authenticated
+
+	lastID  int32         // of the newest reply
+	watch   *time.Timer   // starts the watcher when a command takes long
+	watched chan struct{} // capacity 1: the watcher has ended
+}
+
+// watchAfter is how long a command may take before somebody looks whether its client is still there.
+const watchAfter = 50 * time.Millisecond
+
+// serve reads and answers messages until the client hangs up, sends garbage, or the member ends.
+func (c *Conn) serve() {
+	defer c.m.wg.Done()
+	defer c.m.forget(c)
+	defer c.nc.Close()
+	defer c.cancel(errHungUp)
+	for !c.m.closing() {
+		msg, err := c.readMessage()
+		if err != nil {
+			c.logEnd(err)
+			return
+		}
+		if err := c.m.opt.Faults.awake(c.ctx); err != nil {
+			return
+		}
+		if !c.answer(msg) {
+			return
+		}
+	}
+}
+
+// logEnd logs what the client did wrong; hanging up is no fault.
+func (c *Conn) logEnd(err error) {
+	if errors.Is(err, wire.ErrMalformed) || errors.Is(err, io.ErrUnexpectedEOF) && !c.m.closing() {
+		c.m.log.Warn("connection dropped", "member", c.m.self, "connection", c.ID, "remote", c.nc.RemoteAddr().String(), "error", err)
+	}
+}
+
+// readMessage reads one whole message. Memory grows only as bytes arrive.
+func (c *Conn) readMessage() ([]byte, error) {
+	return readMessage(c.br)
+}
+
+func readMessage(r io.Reader) ([]byte, error) {
+	var head [wire.HeaderLen]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	h, err := wire.CheckHeader(head[:], wire.MaxMessage)
+	if err != nil {
+		return nil, err
+	}
+	const trusted = 64 << 10 // what a header alone may make us allocate
+	msg := make([]byte, wire.HeaderLen, min(int(h.Length), trusted))
+	copy(msg, head[:])
+	for len(msg) < int(h.Length) {
+		if len(msg) == cap(msg) {
+			msg = append(msg, make([]byte, min(len(msg), int(h.Length)-len(msg)))...)[:len(msg)]
+		}
+		chunk := msg[len(msg):min(cap(msg), int(h.Length))]
+		if _, err := io.ReadFull(r, chunk); err != nil {
+			return nil, errors.Join(io.ErrUnexpectedEOF, err)
+		}
+		msg = msg[:len(msg)+len(chunk)]
+	}
+	return msg, nil
+}
+
+// answer runs the command in msg and writes the reply. It reports false when the connection is to end.
+func (c *Conn) answer(msg []byte) bool {
+	r, env, err := c.parse(msg)
+	if err != nil {
+		c.logEnd(err)
+		return false
+	}
+	begun := time.Now()
+	c.noteMetadata(r)
+	half := c.m.opt.Faults.delay(c) / 2
+	if half > 0 && !pause(c.ctx, begun.Add(half)) {
+		return false
+	}
+	for {
+		r.ctx = c.ctx
+		var rep reply
+		if !env.find {
+			c.startWatch()
+			rep = c.serving(r).run(r)
+			c.stopWatch()
+		}
+		if rep.drop {
+			c.end(true)
+			return false
+		}
+		more := env.exhaust && rep.err == nil && r.streams()
+		// The way back takes the other half, and makes up for a sleep that was too long on the way in.
+		if half > 0 && !pause(c.ctx, time.Now().Add(half)) {
+			return false
+		}
+		if c.m.opt.Faults.awake(c.ctx) != nil {
+			return false
+		}
+		if !env.silent && !c.write(r, env, &rep, more) {
+			return false
+		}
+		if !more {
+			return true
+		}
+		r.nextHello()
+		env.responseTo = c.lastID
+	}
+}
+
+// serving is the member that runs the request: this one, unless a fault sends the clients' commands elsewhere.
+func (c *Conn) serving(r *Request) *Member {
+	if c.m.opt.Detour == nil || c.internal {
+		return c.m
+	}
+	if spec := c.m.table[r.Name]; spec == nil || spec.Flags&BeforeAuth != 0 {
+		return c.m
+	}
+	if other := c.m.opt.Detour(); other != nil {
+		return other
+	}
+	return c.m
+}
+
+// pause waits until t; false means that ctx ended first.
+func pause(ctx context.Context, t time.Time) bool {
+	d := time.Until(t)
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// startWatch arranges that the client's hanging up ends a command that takes long.
+func (c *Conn) startWatch() {
+	if c.watch == nil {
+		c.watch = time.AfterFunc(watchAfter, c.watchClient)
+		return
+	}
+	c.watch.Reset(watchAfter)
+}
+
+func (c *Conn) watchClient() {
+	_, err := c.br.Peek(1)
+	if err != nil && !isTimeout(err) {
+		c.cancel(errHungUp)
+	}
+	c.watched <- struct{}{}
+}
+
+// stopWatch ends the watcher, if it has begun, and waits for it: the reader is this goroutine's again.
+func (c *Conn) stopWatch() {
+	if c.watch.Stop() {
+		return
+	}
+	_ = c.nc.SetReadDeadline(time.Unix(1, 0))
+	<-c.watched
+	_ = c.nc.SetReadDeadline(time.Time{})
+}
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// end makes the connection's goroutine end: at once and without goodbye, or after the reply it is about to write.
+// It is safe to call from any goroutine.
+func (c *Conn) end(crash bool) {
+	if crash {
+		c.cancel(errHungUp)
+		if tcp, ok := c.nc.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // a reset, as from a process that is gone
+		}
+		_ = c.nc.Close()
+		return
+	}
+	_ = c.nc.SetWriteDeadline(time.Now().Add(time.Second))
+	_ = c.nc.SetReadDeadline(time.Unix(1, 0))
+}

@@ -1,0 +1,164 @@
+package command
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Faults are what a test does to a member from outside: it hangs, it is far away, it cannot reach others. They
+// outlive the member's Kill. The zero value is no fault; it must not be copied.
+type Faults struct {
+	mu      sync.Mutex    // guards all below
+	hung    chan struct{} // non-nil while the member hangs; closed at the end
+	all     time.Duration
+	byApp   map[string]time.Duration
+	blocked map[int]chan struct{} // members that cannot be reached; closed when they can
+}
+
+// Hang makes the member accept and read, and never answer, until it is called with false.
+func (f *Faults) Hang(on bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if on == (f.hung != nil) {
+		return
+	}
+	if on {
+		f.hung = make(chan struct{})
+		return
+	}
+	close(f.hung)
+	f.hung = nil
+}
+
+// Delay adds d to every round trip of the named client applications, or, without a name, of every client that has no
+// delay of its own. 0 takes it away.
+func (f *Faults) Delay(d time.Duration, apps ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(apps) == 0 {
+		f.all = d
+		return
+	}
+	if f.byApp == nil {
+		f.byApp = map[string]time.Duration{}
+	}
+	for _, app := range apps {
+		f.byApp[app] = d
+	}
+}
+
+// Block says which members this one cannot reach; none lifts all.
+func (f *Faults) Block(members ...int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old := f.blocked
+	f.blocked = map[int]chan struct{}{}
+	for _, i := range members {
+		if ch := old[i]; ch != nil {
+			f.blocked[i] = ch
+			delete(old, i)
+		} else {
+			f.blocked[i] = make(chan struct{})
+		}
+	}
+	for _, ch := range old {
+		close(ch)
+	}
+}
+
+// awake waits while the member hangs.
+func (f *Faults) awake(ctx context.Context) error {
+	for {
+		f.mu.Lock()
+		hung := f.hung
+		f.mu.Unlock()
+		if hung == nil {
+			return nil
+		}
+		select {
+		case <-hung:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// reach waits while the member cannot reach another one, or hangs itself.
+func (f *Faults) reach(ctx context.Context, to int) error {
+	for {
+		if err := f.awake(ctx); err != nil {
+			return err
+		}
+		f.mu.Lock()
+		wall := f.blocked[to]
+		f.mu.Unlock()
+		if wall == nil {
+			return nil
+		}
+		select {
+		case <-wall:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Cut reports whether a member is blocked.
+func (f *Faults) Cut(to int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.blocked[to] != nil
+}
+
+// delay is how long the round trips of a connection take. Other members are near unless their name is given.
+func (f *Faults) delay(c *Conn) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if d, ok := f.byApp[c.App]; ok {
+		return d
+	}
+	if c.internal {
+		return 0
+	}
+	return f.all
+}
+
+// Counters count the commands that a member served, by client application and command name. They outlive its Kill.
+type Counters struct {
+	mu     sync.Mutex // guards counts
+	counts map[string]map[string]int64
+}
+
+// maxApps bounds what clients can make the counters remember; what comes later is counted under "".
+const maxApps = 1000
+
+func (c *Counters) add(app, name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.counts == nil {
+		c.counts = map[string]map[string]int64{}
+	}
+	byName := c.counts[app]
+	if byName == nil {
+		if len(c.counts) >= maxApps {
+			app = ""
+		}
+		if byName = c.counts[app]; byName == nil {
+			byName = map[string]int64{}
+			c.counts[app] = byName
+		}
+	}
+	byName[name]++
+}
+
+// Of returns a copy of the counts of one client application.
+func (c *Counters) Of(app string) map[string]int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make(map[string]int64, len(c.counts[app]))
+	for name, n := range c.counts[app] {
+		out[name] = n
+	}
+	return out
+}

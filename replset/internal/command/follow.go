@@ -1,0 +1,251 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/mongoerr"
+	"github.com/sextantdb/sextant/replset/internal/repl"
+	"github.com/sextantdb/sextant/replset/internal/store"
+)
+
+// following is a run of pulling one member's oplog. It has two goroutines: one fetches and applies, one reports.
+type following struct {
+	m      *Member
+	from   int
+	term   int64
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	news   chan struct{} // capacity 1: something was applied
+}
+
+// follow pulls from whom the node wants to pull, and from nobody else. Only the owner calls it.
+func (m *Member) follow(t repl.Topology) {
+	if f := m.following; f != nil {
+		if f.from == t.SyncFrom && f.term == t.Term {
+			return
+		}
+		m.stopFollowing()
+	}
+	if t.SyncFrom == repl.None {
+		return
+	}
+	f := &following{m: m, from: t.SyncFrom, term: t.Term, news: make(chan struct{}, 1)}
+	f.ctx, f.cancel = context.WithCancel(m.ctx)
+	m.following = f
+	f.wg.Add(2)
+	go f.run()
+	go f.report()
+}
+
+// stopFollowing ends the pulling and waits until nothing more can be applied. Only the owner calls it.
+func (m *Member) stopFollowing() {
+	if f := m.following; f != nil {
+		m.following = nil
+		f.cancel()
+		f.wg.Wait()
+	}
+}
+
+// run pulls until it is cancelled, and begins again after a failure.
+func (f *following) run() {
+	defer f.wg.Done()
+	for pauseFor := time.Duration(0); ; pauseFor = 20 * time.Millisecond {
+		if !pause(f.ctx, time.Now().Add(pauseFor)) {
+			return
+		}
+		err := f.pull()
+		if f.ctx.Err() != nil {
+			return
+		}
+		f.m.log.Debug("pulling the oplog failed", "member", f.m.self, "from", f.from, "error", err)
+	}
+}
+
+// pull opens a cursor on the source's oplog and applies what comes, until something fails.
+func (f *following) pull() error {
+	lc, err := f.m.links[f.from].connect(f.ctx)
+	if err != nil {
+		return err
+	}
+	defer lc.drop()
+	if f.m.Store.Latest().OpTime().IsZero() {
+		if err := f.begin(lc); err != nil {
+			return err
+		}
+	}
+	last := f.m.Store.Latest().OpTime()
+	first, cursor, err := f.open(lc, last)
+	if err != nil {
+		return err
+	}
+	if !last.IsZero() {
+		if len(first) == 0 || store.EntryOpTime(first[0]) != last {
+			return f.diverged(lc, last)
+		}
+		first = first[1:]
+	}
+	for {
+		if err := f.apply(first); err != nil {
+			return err
+		}
+		if first, cursor, err = f.more(lc, cursor); err != nil {
+			return err
+		}
+	}
+}
+
+// open starts a tailing cursor at the entry last, or at the beginning.
+func (f *following) open(lc *linkConn, last store.OpTime) ([]bson.Raw, int64, error) {
+	reply, err := f.demand(lc, "local", bson.D{
+		{Key: "find", Value: "oplog.rs"},
+		{Key: "filter", Value: bson.D{{Key: "ts", Value: bson.D{{Key: "$gte", Value: last.TS}}}}},
+		{Key: "tailable", Value: true},
+		{Key: "awaitData", Value: true},
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return f.batch(reply, "firstBatch")
+}
+
+// more waits for the next entries.
+func (f *following) more(lc *linkConn, cursor int64) ([]bson.Raw, int64, error) {
+	if cursor == 0 {
+		return nil, 0, errors.New("the source ended the cursor on its oplog")
+	}
+	reply, err := f.demand(lc, "local", bson.D{
+		{Key: "getMore", Value: cursor},
+		{Key: "collection", Value: "oplog.rs"},
+		{Key: "maxTimeMS", Value: max(f.m.patience().Milliseconds()/2, 1)},
+		{Key: "term", Value: f.term},
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return f.batch(reply, "nextBatch")
+}
+
+func (f *following) demand(lc *linkConn, db string, cmd bson.D) (bson.Raw, error) {
+	if err := f.m.opt.Faults.reach(f.ctx, f.from); err != nil {
+		return nil, err
+	}
+	reply, err := lc.roundTrip(f.ctx, db, cmd)
+	if err != nil {
+		return nil, err
+	}
+	if e := mongoerr.FromReply(reply); e != nil {
+		return nil, e
+	}
+	return reply, nil
+}
+
+// batch reads a cursor's reply and tells the owner what came beside it.
+func (f *following) batch(reply bson.Raw, field string) ([]bson.Raw, int64, error) {
+	cursor, ok := reply.Lookup("cursor").DocumentOK()
+	if !ok {
+		return nil, 0, errors.New("the source answered without a cursor")
+	}
+	arr, ok := cursor.Lookup(field).ArrayOK()
+	if !ok {
+		return nil, 0, fmt.Errorf("the source's cursor has no %s", field)
+	}
+	var docs []bson.Raw
+	for i, v := range arr.All() {
+		d, ok := v.DocumentOK()
+		if !ok {
+			return nil, 0, fmt.Errorf("oplog entry %d is a %s", i, v.Type)
+		}
+		docs = append(docs, d)
+	}
+	if len(docs) == 0 {
+		f.heard(reply)
+	}
+	return docs, intOf(cursor, "id"), nil
+}
+
+// heard tells the owner that the source is alive and what it knows of the commit point.
+func (f *following) heard(reply bson.Raw) {
+	data, ok := reply.Lookup("$replData").DocumentOK()
+	if !ok {
+		return
+	}
+	f.m.tell(f.ctx, repl.PrimaryAlive{From: f.from, Term: intOf(data, "term"), Commit: opTimeOf(data, "lastOpCommitted")})
+}
+
+// apply takes entries over, a delayed member only when they are old enough.
+func (f *following) apply(entries []bson.Raw) error {
+	for len(entries) > 0 {
+		ready, err := f.ripe(entries)
+		if err != nil {
+			return err
+		}
+		op, err := f.m.Store.ApplyOplog(entries[:ready])
+		if err != nil {
+			return err
+		}
+		f.m.clock.advance(op.TS)
+		f.m.wrote()
+		select {
+		case f.news <- struct{}{}:
+		default:
+		}
+		entries = entries[ready:]
+	}
+	return nil
+}
+
+// ripe waits until the first entry may be applied and says how many may.
+func (f *following) ripe(entries []bson.Raw) (int, error) {
+	delay := f.m.state.Load().self().Delay
+	if delay == 0 {
+		return len(entries), nil
+	}
+	wall := func(e bson.Raw) time.Time {
+		t, _ := e.Lookup("wall").TimeOK()
+		return t.Add(delay)
+	}
+	if !pause(f.ctx, wall(entries[0])) {
+		return 0, context.Cause(f.ctx)
+	}
+	n, now := 1, time.Now()
+	for n < len(entries) && !wall(entries[n]).After(now) {
+		n++
+	}
+	return n, nil
+}
+
+// report tells the source how far this member is, once after any number of applied batches.
+func (f *following) report() {
+	defer f.wg.Done()
+	for {
+		select {
+		case <-f.news:
+		case <-f.ctx.Done():
+			return
+		}
+		reply, err := f.m.links[f.from].demand(f.ctx, "admin", bson.D{
+			{Key: "replSetUpdatePosition", Value: int32(1)},
+			{Key: "optimes", Value: []bson.D{{
+				{Key: "appliedOpTime", Value: opTimeDocument(f.m.Store.Latest().OpTime())},
+				{Key: "memberId", Value: int32(f.m.self)},
+			}}},
+		})
+		if err != nil {
+			if !pause(f.ctx, time.Now().Add(20*time.Millisecond)) {
+				return
+			}
+			select { // try again with whatever is newest then
+			case f.news <- struct{}{}:
+			default:
+			}
+			continue
+		}
+		f.heard(reply)
+	}
+}

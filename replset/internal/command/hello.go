@@ -1,0 +1,264 @@
+package command
+
+import (
+	"context"
+	"encoding/binary"
+	"strings"
+	"time"
+
+	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/internal/wire"
+	"github.com/sextantdb/sextant/mongoerr"
+	"github.com/sextantdb/sextant/replset/internal/repl"
+	"github.com/sextantdb/sextant/replset/internal/store"
+)
+
+var helloCommands = []Spec{
+	{Name: "hello", Flags: BeforeAuth | Awaits, Handler: hello},
+	{Name: "isMaster", Aliases: []string{"ismaster"}, Flags: BeforeAuth | Awaits, Handler: hello},
+}
+
+// What this server claims to be: MongoDB 8.0. Old clients refuse a minimum above their own maximum, so it is 0.
+const (
+	version        = "8.0.0"
+	minWireVersion = 0
+	maxWireVersion = 25
+	maxDocument    = 16777216
+	maxBatch       = 100000
+	maxMetadata    = 512
+	sessionMinutes = 30
+)
+
+// hello answers hello and isMaster. With topologyVersion and maxAwaitTimeMS it waits until it has something new to say.
+func hello(ctx context.Context, m *Member, r *Request) (bson.D, error) {
+	if err := m.awaitTopology(ctx, r); err != nil {
+		return nil, err
+	}
+	st := m.state.Load()
+	r.told = st
+	legacy := r.Name != "hello"
+	d := make(bson.D, 0, 32)
+	if ok, _ := r.Field("helloOk").BooleanOK(); ok {
+		d = append(d, bson.E{Key: "helloOk", Value: true})
+	}
+	d = append(d, bson.E{Key: "topologyVersion", Value: st.topologyVersion()})
+	d = append(d, m.setFields(st, legacy)...)
+	d = append(d,
+		bson.E{Key: "lastWrite", Value: m.lastWrite()},
+		bson.E{Key: "maxBsonObjectSize", Value: int32(maxDocument)},
+		bson.E{Key: "maxMessageSizeBytes", Value: int32(wire.MaxMessage)},
+		bson.E{Key: "maxWriteBatchSize", Value: int32(maxBatch)},
+		bson.E{Key: "localTime", Value: time.Now()},
+		bson.E{Key: "logicalSessionTimeoutMinutes", Value: int32(sessionMinutes)},
+		bson.E{Key: "connectionId", Value: r.Conn.ID},
+		bson.E{Key: "minWireVersion", Value: int32(minWireVersion)},
+		bson.E{Key: "maxWireVersion", Value: int32(maxWireVersion)},
+		bson.E{Key: "readOnly", Value: false},
+	)
+	return append(d, m.authFields(r)...), nil
+}
+
+func (t *topology) topologyVersion() bson.D {
+	return bson.D{{Key: "processId", Value: t.processID}, {Key: "counter", Value: t.counter}}
+}
+
+// setFields are those that tell of the set, in the server's order.
+func (m *Member) setFields(st *topology, legacy bool) bson.D {
+	var hosts, passives, arbiters []string
+	for _, mc := range st.Config.Members {
+		switch {
+		case mc.Hidden:
+		case mc.Arbiter:
+			arbiters = append(arbiters, mc.Host)
+		case mc.Priority == 0:
+			passives = append(passives, mc.Host)
+		default:
+			hosts = append(hosts, mc.Host)
+		}
+	}
+	d := bson.D{{Key: "hosts", Value: hosts}}
+	add := func(key string, v any) { d = append(d, bson.E{Key: key, Value: v}) }
+	if passives != nil {
+		add("passives", passives)
+	}
+	if arbiters != nil {
+		add("arbiters", arbiters)
+	}
+	add("setName", st.Config.SetName)
+	add("setVersion", st.Config.Version)
+	writable := "isWritablePrimary"
+	if legacy {
+		writable = "ismaster"
+	}
+	add(writable, st.Writable)
+	add("secondary", st.Role == repl.RoleSecondary || st.Role == repl.RolePrimary && !st.Writable)
+	if st.Primary != repl.None {
+		add("primary", st.Config.Members[st.Primary].Host)
+	}
+	return append(d, m.ownFields(st)...)
+}
+
+// ownFields are those that tell of this member's place in the configuration.
+func (m *Member) ownFields(st *topology) (d bson.D) {
+	me := st.self()
+	add := func(key string, v any) { d = append(d, bson.E{Key: key, Value: v}) }
+	if me.Arbiter {
+		add("arbiterOnly", true)
+	} else if me.Priority == 0 {
+		add("passive", true)
+	}
+	if me.Hidden {
+		add("hidden", true)
+	}
+	if me.Delay > 0 {
+		add("secondaryDelaySecs", int64(me.Delay/time.Second))
+	}
+	tags := me.Tags
+	if m.opt.Misbehave == StaleTag {
+		tags = m.opt.StaleTags
+	}
+	if len(tags) > 0 {
+		add("tags", tagsDocument(tags))
+	}
+	add("me", me.Host)
+	if st.Role == repl.RolePrimary {
+		add("electionId", electionID(st.Term))
+	}
+	return d
+}
+
+func tagsDocument(tags []Tag) bson.D {
+	var d bson.D
+	for _, t := range tags {
+		d = append(d, bson.E{Key: t.Name, Value: t.Value})
+	}
+	return d
+}
+
+// electionID is 7fffffff and the term.
+func electionID(term int64) bson.ObjectID {
+	var id bson.ObjectID
+	binary.BigEndian.PutUint32(id[:], 0x7fffffff)
+	binary.BigEndian.PutUint64(id[4:], uint64(term))
+	return id
+}
+
+// lastWrite tells how far this member is; an arbiter tells what it has heard of.
+func (m *Member) lastWrite() bson.D {
+	p := m.progress.Load()
+	latest := m.Store.Latest()
+	op := latest.OpTime()
+	if m.state.Load().arbiter() {
+		op = store.OpTime(p.Commit)
+	}
+	if op.IsZero() {
+		return bson.D{{Key: "opTime", Value: opTimeDocument(store.OpTime{Term: -1})}, {Key: "lastWriteDate", Value: bson.DateTime(0)}}
+	}
+	d := bson.D{{Key: "opTime", Value: opTimeDocument(op)}, {Key: "lastWriteDate", Value: wallTime(latest, op)}}
+	if commit := store.OpTime(p.Commit); !commit.IsZero() {
+		d = append(d, bson.E{Key: "majorityOpTime", Value: opTimeDocument(commit)},
+			bson.E{Key: "majorityWriteDate", Value: wallTime(latest, commit)})
+	}
+	return d
+}
+
+func opTimeDocument(op store.OpTime) bson.D {
+	return bson.D{{Key: "ts", Value: op.TS}, {Key: "t", Value: op.Term}}
+}
+
+// wallTime is when the entry at op was written, by its primary's clock; without the entry, the second of its timestamp.
+func wallTime(sn *store.Snapshot, op store.OpTime) bson.DateTime {
+	if entry, ok := sn.Collection(store.OplogNS).Get(recordOf(op.TS)); ok {
+		if ms, ok := entry.Lookup("wall").DateTimeOK(); ok {
+			return bson.DateTime(ms)
+		}
+	}
+	return bson.DateTime(int64(op.TS.T) * 1000)
+}
+
+func recordOf(ts bson.Timestamp) store.RecordID {
+	return store.RecordID(ts.T)<<32 | store.RecordID(ts.I)
+}
+
+// awaitTopology waits, when the client says which topologyVersion it knows, until there is another one.
+func (m *Member) awaitTopology(ctx context.Context, r *Request) error {
+	known, wait := r.Field("topologyVersion"), r.Field("maxAwaitTimeMS")
+	if known.IsZero() && wait.IsZero() {
+		return nil
+	}
+	if known.IsZero() || wait.IsZero() {
+		return mongoerr.Server(31368, "A request with a 'topologyVersion' must include 'maxAwaitTimeMS', and the reverse")
+	}
+	doc, _ := known.DocumentOK()
+	process, ok := doc.Lookup("processId").ObjectIDOK()
+	counter, ok2 := doc.Lookup("counter").AsInt64OK()
+	ms, ok3 := wait.AsInt64OK()
+	switch {
+	case !ok || !ok2 || counter < 0:
+		return mongoerr.Server(31372, "topologyVersion must be {processId: ObjectId, counter: non-negative long}")
+	case !ok3 || ms < 0:
+		return mongoerr.Server(31373, "maxAwaitTimeMS must be a non-negative integer")
+	}
+	if st := m.state.Load(); st.processID == process && counter > st.counter {
+		return mongoerr.Server(31382, "Received a topology version with counter %d which is greater than the server topology version counter %d", counter, st.counter)
+	}
+	timer := time.NewTimer(time.Duration(ms) * time.Millisecond)
+	defer timer.Stop()
+	for {
+		st := m.state.Load()
+		if st.processID != process || st.counter != counter {
+			return nil
+		}
+		select {
+		case <-st.changed:
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// streams reports whether the request is a hello that may be answered again and again.
+func (r *Request) streams() bool {
+	return r.Spec != nil && (r.Spec.Name == "hello" || r.Spec.Name == "isMaster") && !r.Field("topologyVersion").IsZero()
+}
+
+// nextHello turns a streamed hello into the one that follows the reply just sent.
+func (r *Request) nextHello() {
+	dst, start := bson.BeginDocument(nil)
+	for key, v := range r.Body.All() {
+		if key != "topologyVersion" {
+			dst = bson.AppendValue(dst, key, v)
+			continue
+		}
+		dst = r.told.appendTopologyVersion(dst)
+	}
+	r.Body = bson.EndDocument(dst, start)
+}
+
+// noteMetadata takes the client's description of itself from a connection's first hello.
+func (c *Conn) noteMetadata(r *Request) {
+	if c.greeted || (r.Name != "hello" && !strings.EqualFold(r.Name, "ismaster")) {
+		return
+	}
+	if token, ok := r.Field("sextantMember").DocumentOK(); ok {
+		c.recognise(token)
+	}
+	doc, ok := r.Field("client").DocumentOK()
+	if !ok || len(doc) > maxMetadata {
+		return
+	}
+	c.greeted = true
+	c.metadata = doc.Clone()
+	c.App, _ = doc.Lookup("application", "name").StringValueOK()
+}
+
+// recognise makes the connection another member's if it knows the set's secret.
+func (c *Conn) recognise(token bson.Raw) {
+	secret, _ := token.Lookup("secret").StringValueOK()
+	from, ok := token.Lookup("from").AsInt64OK()
+	if secret == c.m.opt.Secret && secret != "" && ok && from >= 0 && int(from) < len(c.m.opt.Config.Members) {
+		c.internal, c.peer = true, int(from)
+	}
+}

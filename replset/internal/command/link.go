@@ -1,0 +1,210 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/internal/wire"
+	"github.com/sextantdb/sextant/mongoerr"
+)
+
+// link is this member's way to another one: connections over which it sends that member's commands.
+type link struct {
+	m  *Member
+	to int
+
+	mu     sync.Mutex // guards all below
+	idle   []*linkConn
+	open   map[*linkConn]struct{}
+	closed bool
+}
+
+func newLink(m *Member, to int) *link { return &link{m: m, to: to, open: map[*linkConn]struct{}{}} }
+
+// linkConn is one connection of a link. It belongs to one goroutine at a time.
+type linkConn struct {
+	l  *link
+	nc net.Conn
+	br *bufio.Reader
+	id int32
+}
+
+// AppName is what member i calls itself when it connects to the others.
+func AppName(i int) string { return "sextant member " + strconv.Itoa(i) }
+
+var errLinkClosed = errors.New("the member is ending")
+
+// call sends one command and returns the reply, which may be an error document.
+func (l *link) call(ctx context.Context, db string, cmd bson.D) (bson.Raw, error) {
+	lc, fresh, err := l.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := lc.roundTrip(ctx, db, cmd)
+	if err != nil && !fresh && ctx.Err() == nil { // an idle connection may have died of the other's restart
+		if lc, err = l.connect(ctx); err != nil {
+			return nil, err
+		}
+		reply, err = lc.roundTrip(ctx, db, cmd)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.give(lc)
+	return reply, nil
+}
+
+// take returns an idle connection or makes one.
+func (l *link) take(ctx context.Context) (lc *linkConn, fresh bool, err error) {
+	if err := l.m.opt.Faults.reach(ctx, l.to); err != nil {
+		return nil, false, err
+	}
+	l.mu.Lock()
+	if n := len(l.idle); n > 0 {
+		lc = l.idle[n-1]
+		l.idle = l.idle[:n-1]
+	}
+	l.mu.Unlock()
+	if lc != nil {
+		return lc, false, nil
+	}
+	lc, err = l.connect(ctx)
+	return lc, true, err
+}
+
+func (l *link) give(lc *linkConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	const spare = 2
+	if !l.closed && len(l.idle) < spare {
+		l.idle = append(l.idle, lc)
+		return
+	}
+	delete(l.open, lc)
+	_ = lc.nc.Close()
+}
+
+// connect dials and introduces this member.
+func (l *link) connect(ctx context.Context) (*linkConn, error) {
+	if err := l.m.opt.Faults.reach(ctx, l.to); err != nil {
+		return nil, err
+	}
+	nc, err := l.m.opt.Dial(ctx, l.m.state.Load().Config.Members[l.to].Host)
+	if err != nil {
+		return nil, err
+	}
+	lc := &linkConn{l: l, nc: nc, br: bufio.NewReader(nc)}
+	l.mu.Lock()
+	if l.closed || l.m.opt.Faults.Cut(l.to) {
+		l.mu.Unlock()
+		_ = nc.Close()
+		return nil, errLinkClosed
+	}
+	l.open[lc] = struct{}{}
+	l.mu.Unlock()
+	_, err = lc.roundTrip(ctx, "admin", bson.D{
+		{Key: "hello", Value: int32(1)},
+		{Key: "client", Value: bson.D{{Key: "application", Value: bson.D{{Key: "name", Value: AppName(l.m.self)}}}}},
+		{Key: "sextantMember", Value: bson.D{{Key: "from", Value: int32(l.m.self)}, {Key: "secret", Value: l.m.opt.Secret}}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return lc, nil
+}
+
+// cut closes every connection of the link.
+func (l *link) cut() {
+	l.mu.Lock()
+	open := l.open
+	l.open, l.idle = map[*linkConn]struct{}{}, nil
+	l.mu.Unlock()
+	for lc := range open {
+		_ = lc.nc.Close()
+	}
+}
+
+func (l *link) close() {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.cut()
+}
+
+// CutLinks closes the connections to the members that the faults block.
+func (m *Member) CutLinks() {
+	for _, l := range m.links {
+		if m.opt.Faults.Cut(l.to) {
+			l.cut()
+		}
+	}
+}
+
+func (lc *linkConn) drop() {
+	lc.l.mu.Lock()
+	delete(lc.l.open, lc)
+	lc.l.mu.Unlock()
+	_ = lc.nc.Close()
+}
+
+// roundTrip sends a command and reads the reply. After an error the connection is closed.
+func (lc *linkConn) roundTrip(ctx context.Context, db string, cmd bson.D) (bson.Raw, error) {
+	reply, err := lc.exchange(ctx, db, cmd)
+	if err != nil {
+		lc.drop()
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+	}
+	return reply, err
+}
+
+func (lc *linkConn) exchange(ctx context.Context, db string, cmd bson.D) (bson.Raw, error) {
+	stop := context.AfterFunc(ctx, func() { _ = lc.nc.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	lc.id++
+	msg, start := wire.AppendMsgStart(nil, lc.id, 0, 0)
+	msg, body := bson.BeginDocument(msg)
+	msg, err := appendElements(msg, append(cmd, bson.E{Key: "$db", Value: db}))
+	if err != nil {
+		return nil, err
+	}
+	msg = wire.EndMsg(bson.EndDocument(msg, body), start)
+	if _, err := lc.nc.Write(msg); err != nil {
+		return nil, err
+	}
+	in, err := readMessage(lc.br)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := wire.ParseMsg(in)
+	if err != nil {
+		return nil, err
+	}
+	if reply.ResponseTo != lc.id {
+		return nil, fmt.Errorf("a reply to request %d came in answer to request %d", reply.ResponseTo, lc.id)
+	}
+	if !stop() {
+		return nil, context.Cause(ctx)
+	}
+	return reply.Body, reply.Body.Validate()
+}
+
+// demand is call for a command that must succeed.
+func (l *link) demand(ctx context.Context, db string, cmd bson.D) (bson.Raw, error) {
+	reply, err := l.call(ctx, db, cmd)
+	if err != nil {
+		return nil, err
+	}
+	if e := mongoerr.FromReply(reply); e != nil {
+		return nil, e
+	}
+	return reply, nil
+}

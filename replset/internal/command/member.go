@@ -1,0 +1,169 @@
+package command
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/replset/internal/repl"
+	"github.com/sextantdb/sextant/replset/internal/store"
+)
+
+// The configuration of a set, for whoever starts members.
+type (
+	// Config is the configuration of the set.
+	Config = repl.Config
+	// MemberConfig is one member of it.
+	MemberConfig = repl.MemberConfig
+	// Tag is a name and value of a member.
+	Tag = repl.Tag
+	// Role is what a member is.
+	Role = repl.Role
+)
+
+// Disk is what outlives a member's crash: its data and its vote. A member in memory loses it with the process.
+type Disk struct {
+	store *store.Store
+	mu    sync.Mutex // guards vote
+	vote  repl.Vote
+}
+
+// NewDisk is an empty disk.
+func NewDisk() *Disk { return &Disk{store: store.New(), vote: repl.Vote{For: repl.None}} }
+
+func (d *Disk) saveVote(v repl.Vote) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.vote = v
+}
+
+func (d *Disk) loadVote() repl.Vote {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.vote
+}
+
+// Misbehave makes a member break a promise on purpose, to prove that checks catch it.
+type Misbehave uint8
+
+const (
+	// Honest members keep their promises.
+	Honest Misbehave = iota
+	// LostWrite acknowledges w:majority before anybody else has the write, and lets others have it late.
+	LostWrite
+	// StaleTag reports the tags of Options.StaleTags in hello in place of the configured ones.
+	StaleTag
+)
+
+// Options are what a member is started with.
+type Options struct {
+	Config   *Config
+	Self     int
+	Disk     *Disk
+	Listener net.Listener // listening at the address of Config.Members[Self]; the member closes it
+	Dial     func(ctx context.Context, addr string) (net.Conn, error)
+	Logger   *slog.Logger
+	DiskOf   func(member int) *Disk // another member's, for a copy of all data; it may answer nil
+	Secret   string                 // shared by the members: who knows it on a connection is a member
+	Users    *Users                 // nil: no authentication
+	Faults   *Faults
+	Counters *Counters
+
+	Misbehave Misbehave
+	StaleTags []Tag
+	Detour    func() *Member // runs the commands of clients in this member's place, save hello and authentication; nil: itself
+}
+
+// Member is one running member.
+type Member struct {
+	Store *store.Store
+
+	opt      Options
+	log      *slog.Logger
+	self     int
+	disk     *Disk
+	table    map[string]*Spec
+	started  time.Time
+	clock    clock
+	links    []*link
+	sessions sessions
+
+	failPoints failPoints
+	node       *repl.Node // the owner's alone
+	visits     chan visit
+	written    chan struct{} // capacity 1: the store has new entries
+	state      atomic.Pointer[topology]
+	progress   atomic.Pointer[progress]
+	following  *following // the owner's alone
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup
+
+	mu     sync.Mutex // guards conns, ended, lastID
+	conns  map[*Conn]struct{}
+	ended  bool
+	lastID int64
+}
+
+// Open starts a member. It takes over o.Listener.
+func Open(o Options) *Member {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	m := &Member{
+		Store: o.Disk.store, opt: o, log: o.Logger, self: o.Self, disk: o.Disk, table: commandTable(), started: time.Now(),
+		visits: make(chan visit), written: make(chan struct{}, 1), ctx: ctx, cancel: cancel, conns: map[*Conn]struct{}{},
+	}
+	applied := m.Store.Latest().OpTime()
+	m.clock.advance(applied.TS)
+	m.node = repl.New(o.Config, o.Self, o.Disk.loadVote(), repl.OpTime(applied), time.Now(), rand.Float64)
+	m.state.Store(&topology{Topology: m.node.Topology(), processID: bson.NewObjectID(), changed: make(chan struct{})})
+	m.progress.Store(&progress{Progress: m.node.Progress(), changed: make(chan struct{})})
+	m.links = make([]*link, len(o.Config.Members))
+	for i := range m.links {
+		m.links[i] = newLink(m, i)
+	}
+	m.wg.Add(2)
+	go m.own()
+	go m.accept()
+	return m
+}
+
+// Close ends the member in an orderly way: commands in progress are answered with InterruptedAtShutdown, and
+// everything that it started has ended when Close returns.
+func (m *Member) Close() { m.end(false) }
+
+// Kill ends the member as a crash would: connections are cut in the middle of whatever they carry. Its Disk can be
+// opened again.
+func (m *Member) Kill() { m.end(true) }
+
+func (m *Member) end(crash bool) {
+	m.mu.Lock()
+	first := !m.ended
+	m.ended = true
+	conns := make([]*Conn, 0, len(m.conns))
+	for c := range m.conns {
+		conns = append(conns, c)
+	}
+	m.mu.Unlock()
+	if first {
+		m.cancel(errShutdown)
+		_ = m.opt.Listener.Close()
+		for _, c := range conns {
+			c.end(crash)
+		}
+		for _, l := range m.links {
+			l.close()
+		}
+	}
+	m.wg.Wait()
+}
+
+func (m *Member) closing() bool { return m.ctx.Err() != nil }
+
+// Addr is the address that the configuration gives the member.
+func (m *Member) Addr() string { return m.opt.Config.Members[m.self].Host }

@@ -1,0 +1,209 @@
+package command
+
+import (
+	"context"
+	"time"
+
+	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/replset/internal/repl"
+	"github.com/sextantdb/sextant/replset/internal/store"
+)
+
+// topology is the published, seldom-changing part of the member's state. It is immutable.
+type topology struct {
+	repl.Topology
+	processID bson.ObjectID
+	counter   int64         // of topologyVersion
+	changed   chan struct{} // closed when a newer one is published
+}
+
+func (t *topology) arbiter() bool { return t.Role == repl.RoleArbiter }
+
+func (t *topology) self() *repl.MemberConfig { return &t.Config.Members[t.Self] }
+
+func (t *topology) appendTopologyVersion(dst []byte) []byte {
+	dst, start := bson.BeginDocumentElement(dst, "topologyVersion")
+	dst = bson.AppendObjectID(dst, "processId", t.processID)
+	dst = bson.AppendInt64(dst, "counter", t.counter)
+	return bson.EndDocument(dst, start)
+}
+
+// progress is the published part of the member's state that changes with every write. It is immutable.
+type progress struct {
+	repl.Progress
+	changed chan struct{} // closed when a newer one is published
+}
+
+// visit is a word to the owner of the node: an event, or a look at the node.
+type visit struct {
+	event repl.Event
+	look  func(*repl.Node)
+	done  chan []repl.Effect // buffered; nil when nobody waits
+}
+
+// own is the goroutine that owns the node.
+func (m *Member) own() {
+	defer m.wg.Done()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		var v visit
+		select {
+		case <-m.ctx.Done():
+			m.stopFollowing()
+			return
+		case v = <-m.visits:
+		case <-m.written:
+			v.event = repl.Applied{OpTime: repl.OpTime(m.Store.Latest().OpTime())}
+		case <-timer.C:
+			v.event = repl.Tick{}
+		}
+		if v.look != nil {
+			v.look(m.node)
+			close(v.done)
+			continue
+		}
+		answers := m.step(v.event)
+		if v.done != nil {
+			v.done <- answers
+		}
+		wait := time.Hour
+		if next := m.node.NextTick(); !next.IsZero() {
+			wait = time.Until(next)
+		}
+		timer.Reset(max(wait, 0))
+	}
+}
+
+// step feeds one event to the node, performs the effects in order and publishes. Only the owner calls it. It returns
+// the effects that are answers to whoever brought the event.
+func (m *Member) step(ev repl.Event) (answers []repl.Effect) {
+	effects := m.node.Step(ev, time.Now())
+	m.publish()
+	for _, e := range effects {
+		switch e := e.(type) {
+		case repl.SaveVote:
+			m.disk.saveVote(e.Vote)
+		case repl.HeartbeatAnswer, repl.VoteAnswer:
+			answers = append(answers, e)
+		case repl.SendHeartbeat:
+			m.spawn(func() { m.sendHeartbeat(e) })
+		case repl.SendVote:
+			m.spawn(func() { m.sendVote(e) })
+		case repl.SendStepUp:
+			m.spawn(func() { m.sendStepUp(e) })
+		case repl.FetchConfig:
+			m.spawn(func() { m.fetchConfig(e) })
+		case repl.Drain:
+			m.drain(e)
+		}
+	}
+	return answers
+}
+
+// drain logs the first entry of the new term. Until it is there the member takes no writes, so that every entry of
+// the term comes after those of earlier terms.
+func (m *Member) drain(e repl.Drain) {
+	m.stopFollowing()
+	note := "new primary"
+	if m.Store.Latest().OpTime().IsZero() {
+		note = initiating
+	}
+	op, err := m.Store.Write(m.clock.inTerm(e.Term), func(tx *store.Tx) error {
+		return tx.Noop(document(bson.D{{Key: "msg", Value: note}}))
+	})
+	if err != nil {
+		m.log.Error("a new primary could not log its first entry", "error", err)
+		return
+	}
+	m.log.Info("became primary", "member", m.self, "term", e.Term)
+	m.step(repl.Drained{OpTime: repl.OpTime(op)})
+}
+
+// publish shows what has changed in the node to everybody else: the commit point to the store first, so that who sees
+// it can read it, then the role, then the positions. Who loads positions before the role therefore never takes
+// positions of a later term for those of the term in which it is (or was) primary.
+func (m *Member) publish() {
+	p, oldP := m.node.Progress(), m.progress.Load()
+	if p.Commit != oldP.Commit {
+		m.Store.SetCommitted(store.OpTime(p.Commit))
+	}
+	t, oldT := m.node.Topology(), m.state.Load()
+	if t != oldT.Topology {
+		next := &topology{Topology: t, processID: oldT.processID, counter: oldT.counter, changed: make(chan struct{})}
+		quiet := oldT.Topology
+		quiet.SyncFrom = t.SyncFrom
+		if quiet != t {
+			next.counter++ // hello has something new to say
+		}
+		m.state.Store(next)
+		close(oldT.changed)
+	}
+	if p != oldP.Progress {
+		m.progress.Store(&progress{Progress: p, changed: make(chan struct{})})
+		close(oldP.changed)
+	}
+	m.follow(t)
+}
+
+// tell gives the owner an event without waiting for what comes of it.
+func (m *Member) tell(ctx context.Context, ev repl.Event) {
+	select {
+	case m.visits <- visit{event: ev}:
+	case <-ctx.Done():
+	case <-m.ctx.Done():
+	}
+}
+
+// ask gives the owner an event and waits until it has been dealt with and published.
+func (m *Member) ask(ctx context.Context, ev repl.Event) ([]repl.Effect, error) {
+	return m.visit(ctx, visit{event: ev, done: make(chan []repl.Effect, 1)})
+}
+
+// look runs fn on the owner's goroutine. fn must not wait.
+func (m *Member) look(ctx context.Context, fn func(*repl.Node)) error {
+	_, err := m.visit(ctx, visit{look: fn, done: make(chan []repl.Effect, 1)})
+	return err
+}
+
+func (m *Member) visit(ctx context.Context, v visit) ([]repl.Effect, error) {
+	select {
+	case m.visits <- v:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-m.ctx.Done():
+		return nil, errShutdown
+	}
+	select {
+	case answers := <-v.done:
+		return answers, nil
+	case <-m.ctx.Done():
+		return nil, errShutdown
+	}
+}
+
+// wrote tells the owner that the store has new entries.
+func (m *Member) wrote() {
+	select {
+	case m.written <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// spawn runs fn on a goroutine that Close waits for. Only the owner calls it, so that none starts after the end.
+func (m *Member) spawn(fn func()) {
+	m.wg.Add(1)
+	go func() {
+		defer m.wg.Done()
+		fn()
+	}()
+}
+
+// Role is the member's state, such as PRIMARY.
+func (m *Member) Role() repl.Role { return m.state.Load().Role }
+
+// WritablePrimary reports whether the member is a primary that takes writes, and its term.
+func (m *Member) WritablePrimary() (term int64, ok bool) {
+	st := m.state.Load()
+	return st.Term, st.Writable
+}
