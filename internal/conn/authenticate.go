@@ -23,8 +23,10 @@ func (cr *Credential) String() string {
 	return fmt.Sprintf("user %q of database %q", cr.Username, cr.source())
 }
 
-func newAuthenticator(cr *Credential) (*authenticator, error) {
-	if cr == nil {
+// newAuthenticator is nil where nobody is to be authenticated.
+func newAuthenticator(o *Options) (*authenticator, error) {
+	cr := o.Credential
+	if cr == nil || o.Monitor {
 		return nil, nil
 	}
 	a := &authenticator{credential: cr}

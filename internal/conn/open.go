@@ -29,12 +29,16 @@ func Open(ctx context.Context, addr string, o *Options) (*Conn, error) {
 		ctx, cancel = context.WithTimeoutCause(ctx, o.ConnectTimeout, connectTimeout(o.ConnectTimeout))
 		defer cancel()
 	}
+	a, err := newAuthenticator(o)
+	if err != nil {
+		return nil, failure(mongoerr.StageAuth, addr, err, "%s", o.Credential)
+	}
 	nc, err := dial(ctx, addr, o)
 	if err != nil {
 		return nil, err
 	}
 	c := newConn(nc, addr)
-	if err := c.greet(ctx, o); err != nil {
+	if err := c.greet(ctx, o, a); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -93,16 +97,8 @@ func tlsConfig(cfg *tls.Config, addr string) *tls.Config {
 	return cfg
 }
 
-// greet shakes hands and authenticates.
-func (c *Conn) greet(ctx context.Context, o *Options) error {
-	credential := o.Credential
-	if o.Monitor {
-		credential = nil
-	}
-	a, err := newAuthenticator(credential)
-	if err != nil {
-		return c.fail(mongoerr.StageAuth, err, "%s", credential)
-	}
+// greet shakes hands and authenticates. Arbiters hold no users (authentication specification).
+func (c *Conn) greet(ctx context.Context, o *Options, a *authenticator) error {
 	if err := c.sayHello(ctx, o, a); err != nil {
 		return err
 	}

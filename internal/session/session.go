@@ -71,7 +71,7 @@ func (s *Session) NextTxn() int64 {
 
 // Used notes that a command was sent at the time now.
 func (s *Session) Used(now time.Time) {
-	if s.server != nil {
+	if s != nil && s.server != nil {
 		s.server.lastUse = now
 	}
 }

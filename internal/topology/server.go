@@ -89,7 +89,8 @@ func (s *Server) lists(addr string) bool {
 // same says whether two descriptions of one server are equal for the purpose of events (SDAM, "Server Description
 // Equality").
 func (s *Server) same(o *Server) bool {
-	return s.Kind == o.Kind && errorText(s.Err) == errorText(o.Err) &&
+	kinds := s.Kind == o.Kind || !s.Kind.Known() && !o.Kind.Known() // PossiblePrimary is Unknown
+	return kinds && errorText(s.Err) == errorText(o.Err) &&
 		s.MinWire == o.MinWire && s.MaxWire == o.MaxWire && s.Me == o.Me &&
 		slices.Equal(s.Hosts, o.Hosts) && slices.Equal(s.Passives, o.Passives) && slices.Equal(s.Arbiters, o.Arbiters) &&
 		maps.Equal(s.Tags, o.Tags) && s.SetName == o.SetName && s.SetVersion == o.SetVersion &&

@@ -1,0 +1,187 @@
+package bson
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strconv"
+	"unsafe"
+)
+
+// Marshaler is a type that writes itself as a whole document.
+type Marshaler interface {
+	MarshalBSON() ([]byte, error)
+}
+
+// ValueMarshaler is a type that writes itself as a value of any type: the type byte and the payload.
+type ValueMarshaler interface {
+	MarshalBSONValue() (typ byte, data []byte, err error)
+}
+
+// Unmarshaler is a type that reads itself from a value's payload, usually a document. It is not called for null, which
+// sets the zero value. The bytes are a copy that it may keep.
+type Unmarshaler interface {
+	UnmarshalBSON(data []byte) error
+}
+
+// ValueUnmarshaler is a type that reads itself from a value of any type, null too. The bytes are a copy that it may keep.
+type ValueUnmarshaler interface {
+	UnmarshalBSONValue(typ byte, data []byte) error
+}
+
+// KeyMarshaler is a type that, as the key of a map, writes itself as a key.
+type KeyMarshaler interface {
+	MarshalKey() (key string, err error)
+}
+
+// KeyUnmarshaler is a type that, as the key of a map, reads itself from a key.
+type KeyUnmarshaler interface {
+	UnmarshalKey(key string) error
+}
+
+// Zeroer is a type that knows when it counts as empty, for the struct tags omitempty and omitzero.
+type Zeroer interface {
+	IsZero() bool
+}
+
+var (
+	marshalerType        = reflect.TypeFor[Marshaler]()
+	valueMarshalerType   = reflect.TypeFor[ValueMarshaler]()
+	unmarshalerType      = reflect.TypeFor[Unmarshaler]()
+	valueUnmarshalerType = reflect.TypeFor[ValueUnmarshaler]()
+	zeroerType           = reflect.TypeFor[Zeroer]()
+)
+
+func hasHooks(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(marshalerType) || p.Implements(valueMarshalerType) ||
+		p.Implements(unmarshalerType) || p.Implements(valueUnmarshalerType)
+}
+
+// hooks puts a type's own methods in the place of what follows from its kind.
+func (cc *compiler) hooks(c *codec) {
+	t, p := c.typ, reflect.PointerTo(c.typ)
+	if t.Kind() == reflect.Interface || t.Kind() == reflect.Pointer {
+		return // the methods are those of the value inside
+	}
+	switch {
+	case p.Implements(valueMarshalerType):
+		cc.pointerHooks = cc.pointerHooks || !t.Implements(valueMarshalerType)
+		c.enc = encodeByValueMarshaler(t)
+	case p.Implements(marshalerType):
+		cc.pointerHooks = cc.pointerHooks || !t.Implements(marshalerType)
+		c.enc = encodeByMarshaler(t)
+	}
+	switch {
+	case p.Implements(valueUnmarshalerType):
+		c.dec = func(v RawValue, p unsafe.Pointer, _ int) error {
+			return reflect.NewAt(t, p).Interface().(ValueUnmarshaler).UnmarshalBSONValue(byte(v.Type), v.Clone().Value)
+		}
+	case p.Implements(unmarshalerType):
+		c.dec = func(v RawValue, p unsafe.Pointer, _ int) error {
+			if isNull(v) {
+				reflect.NewAt(t, p).Elem().SetZero()
+				return nil
+			}
+			return reflect.NewAt(t, p).Interface().(Unmarshaler).UnmarshalBSON(v.Clone().Value)
+		}
+	}
+}
+
+func encodeByValueMarshaler(t reflect.Type) encodeFunc {
+	return func(dst []byte, p unsafe.Pointer, depth int) ([]byte, Type, error) {
+		if nilReference(t, p) {
+			return dst, TypeNull, nil
+		}
+		typ, data, err := reflect.NewAt(t, p).Interface().(ValueMarshaler).MarshalBSONValue()
+		if err != nil {
+			return dst, 0, err
+		}
+		dst, bt, err := encodeRawValue(dst, RawValue{Type(typ), data}, depth)
+		if err != nil {
+			return dst, 0, fmt.Errorf("MarshalBSONValue of %v: %w", t, err)
+		}
+		return dst, bt, nil
+	}
+}
+
+func encodeByMarshaler(t reflect.Type) encodeFunc {
+	return func(dst []byte, p unsafe.Pointer, depth int) ([]byte, Type, error) {
+		if nilReference(t, p) {
+			return dst, TypeNull, nil
+		}
+		data, err := reflect.NewAt(t, p).Interface().(Marshaler).MarshalBSON()
+		if err != nil {
+			return dst, 0, err
+		}
+		dst, bt, err := encodeRawValue(dst, RawValue{TypeEmbeddedDocument, data}, depth)
+		if err != nil {
+			return dst, 0, fmt.Errorf("MarshalBSON of %v: %w", t, err)
+		}
+		return dst, bt, nil
+	}
+}
+
+// nilReference reports whether the value at p is a nil map or slice: null, as without the method.
+func nilReference(t reflect.Type, p unsafe.Pointer) bool {
+	return (t.Kind() == reflect.Map || t.Kind() == reflect.Slice) && reflect.NewAt(t, p).Elem().IsNil()
+}
+
+// keyText returns how the keys of a map type become text: nil where they cannot.
+func keyText(t reflect.Type) func(reflect.Value) (string, error) {
+	switch {
+	case t.Implements(reflect.TypeFor[KeyMarshaler]()):
+		return func(k reflect.Value) (string, error) { return k.Interface().(KeyMarshaler).MarshalKey() }
+	case t.Kind() == reflect.String:
+		return func(k reflect.Value) (string, error) { return k.String(), nil }
+	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		return func(k reflect.Value) (string, error) {
+			b, err := k.Interface().(encoding.TextMarshaler).MarshalText()
+			return string(b), err
+		}
+	}
+	switch {
+	case reflect.Zero(t).CanInt():
+		return func(k reflect.Value) (string, error) { return strconv.FormatInt(k.Int(), 10), nil }
+	case reflect.Zero(t).CanUint():
+		return func(k reflect.Value) (string, error) { return strconv.FormatUint(k.Uint(), 10), nil }
+	}
+	return nil
+}
+
+// setKey returns how text becomes a key of the type: nil where it cannot.
+func setKey(t reflect.Type) func(reflect.Value, string) error {
+	p := reflect.PointerTo(t)
+	switch {
+	case p.Implements(reflect.TypeFor[KeyUnmarshaler]()):
+		return func(k reflect.Value, s string) error {
+			return k.Addr().Interface().(KeyUnmarshaler).UnmarshalKey(s)
+		}
+	case t.Kind() == reflect.String:
+		return func(k reflect.Value, s string) error { k.SetString(s); return nil }
+	case p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		return func(k reflect.Value, s string) error {
+			return k.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(s))
+		}
+	}
+	refuse := func(s string) error { return fmt.Errorf("cannot decode the key %q into %v", s, t) }
+	switch {
+	case reflect.Zero(t).CanInt():
+		return func(k reflect.Value, s string) error {
+			n, err := strconv.ParseInt(s, 10, t.Bits())
+			if k.SetInt(n); err != nil {
+				return refuse(s)
+			}
+			return nil
+		}
+	case reflect.Zero(t).CanUint():
+		return func(k reflect.Value, s string) error {
+			n, err := strconv.ParseUint(s, 10, t.Bits())
+			if k.SetUint(n); err != nil {
+				return refuse(s)
+			}
+			return nil
+		}
+	}
+	return nil
+}

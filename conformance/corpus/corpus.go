@@ -1,0 +1,101 @@
+// Package corpus finds the official specification tests on this machine. They are not part of the project.
+//
+// SPEC_TESTS_DIR names their folder; without it, ../shared/spec-tests beside the module's root is taken. Two layouts
+// are understood: <folder>/<specification>/..., and a clone of the specifications repository with
+// <folder>/source/<specification>/tests/... (or its source folder itself).
+package corpus
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// EnvDir names the folder of the specification tests.
+const EnvDir = "SPEC_TESTS_DIR"
+
+// ErrMissing says that there are no specification tests, or not those of one specification.
+var ErrMissing = errors.New("the specification tests are not there")
+
+// Root is the folder of this module's go.mod, looked for from the working folder upwards.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if mod, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil &&
+			strings.HasPrefix(string(mod), "module github.com/sextantdb/sextant\n") {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", errors.New("no go.mod of this module above the working folder")
+		}
+		dir = up
+	}
+}
+
+// Base is the folder of all specification tests; it need not exist.
+func Base() (string, error) {
+	if dir := os.Getenv(EnvDir); dir != "" {
+		return dir, nil
+	}
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(filepath.Dir(root), "shared", "spec-tests"), nil
+}
+
+// Dir is the folder of one specification's tests, such as "server-selection". The error wraps ErrMissing.
+func Dir(spec string) (string, error) {
+	base, err := Base()
+	if err != nil {
+		return "", err
+	}
+	return In(base, spec)
+}
+
+// In is Dir with a given base folder.
+func In(base, spec string) (string, error) {
+	for _, layout := range []string{
+		filepath.Join(base, "source", spec, "tests"),
+		filepath.Join(base, spec, "tests"),
+		filepath.Join(base, spec),
+	} {
+		if info, err := os.Stat(layout); err == nil && info.IsDir() {
+			return layout, nil
+		}
+	}
+	return "", fmt.Errorf("%w: no %s in %s (set %s)", ErrMissing, spec, base, EnvDir)
+}
+
+// Need is Dir for a test, which is skipped with one line if the tests are not there. It is the one place of the
+// project where a test may be skipped.
+func Need(t testing.TB, spec string) string {
+	t.Helper()
+	dir, err := Dir(spec)
+	if err != nil {
+		t.Skip(err)
+	}
+	return dir
+}
+
+// Files lists the JSON files below a folder in the order of their paths.
+func Files(dir string) ([]string, error) {
+	var out []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".json") {
+			out = append(out, path)
+		}
+		return err
+	})
+	slices.Sort(out)
+	return out, err
+}

@@ -1,0 +1,103 @@
+package conformance
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/sextantdb/sextant/conformance/corpus"
+)
+
+// suite is the cases of one kind of one specification.
+type suite struct {
+	spec, kind string
+	pinned     int // how many cases there are
+	load       func(dir string) ([]Case, error)
+}
+
+// suites are all that are run. A new one needs its line here.
+var suites = []suite{
+	{"server-selection", "pure", 103, loadServerSelection},
+	{"max-staleness", "pure", 32, loadMaxStaleness},
+	{"server-discovery-and-monitoring", "pure", 186, loadSDAM},
+}
+
+// maxSkips pins the length of skips.tsv: lower it when a line goes, never raise it.
+const maxSkips = 0
+
+// EnvScore names the file of the score, relative to the module's root. Without it no score is written.
+const EnvScore = "SEXTANT_SCORE"
+
+var score Score
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	path := os.Getenv(EnvScore)
+	if path == "" {
+		os.Exit(m.Run())
+	}
+	if !filepath.IsAbs(path) {
+		root, err := corpus.Root()
+		exitOn(err)
+		path = filepath.Join(root, path)
+	}
+	exitOn(Remove(path))
+	code := m.Run()
+	fmt.Print(score.Table())
+	exitOn(score.Write(path))
+	os.Exit(code)
+}
+
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// TestSpec runs every suite against the corpus.
+func TestSpec(t *testing.T) {
+	skips, err := ReadSkips("skips.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(skips) > maxSkips {
+		t.Errorf("skips.tsv has %d lines, %d are allowed: it only gets shorter", len(skips), maxSkips)
+	}
+	for _, s := range suites {
+		t.Run(s.spec+"/"+s.kind, func(t *testing.T) {
+			dir := corpus.Need(t, s.spec)
+			cases, err := s.load(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(cases) != s.pinned {
+				t.Errorf("%d cases in %s, %d are pinned: the corpus lost or gained files", len(cases), dir, s.pinned)
+			}
+			for _, c := range cases {
+				t.Run(c.Name, func(t *testing.T) { runCase(t, s, c, skips) })
+			}
+		})
+	}
+}
+
+// runCase runs and counts one case. A case on the list of skips must fail.
+func runCase(t *testing.T, s suite, c Case, skips []Skip) {
+	listed := slices.ContainsFunc(skips, func(k Skip) bool { return k.Spec == s.spec && k.Case == c.Name })
+	err := c.Run()
+	switch {
+	case err == nil && listed:
+		t.Errorf("passes, but is on the list of skips: take it off")
+		score.Add(s.spec, s.kind, Passed)
+	case err == nil:
+		score.Add(s.spec, s.kind, Passed)
+	case listed:
+		score.Add(s.spec, s.kind, Skipped)
+	default:
+		score.Add(s.spec, s.kind, Failed)
+		t.Error(err)
+	}
+}

@@ -1,0 +1,173 @@
+// Package cluster is the shell round the topology: one goroutine owns the Description and does what it asks; a monitor
+// a member keeps it current; operations select from it.
+//
+// Goroutines of a Cluster, from Start to Close: one owner; one monitor a member, and one more to measure round trips
+// while the member streams its state; the dials and the maintainer of each member's pool; a closer for the pool of each
+// member that left; one publisher if somebody listens. Close ends them all and waits. A Cluster is safe for concurrent
+// use.
+//
+// Invariant: who reports an event waits until the view made from it can be seen and its effects on pools are done, so
+// that a retry never works with the view from before its own error.
+package cluster
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sextantdb/sextant/event"
+	"github.com/sextantdb/sextant/internal/conn"
+	"github.com/sextantdb/sextant/internal/topology"
+)
+
+// Monitoring modes (serverMonitoringMode).
+const (
+	ModeAuto   = "auto"   // stream, except on a platform that freezes idle processes
+	ModePoll   = "poll"   // ask at every heartbeat
+	ModeStream = "stream" // let the member tell of changes at once
+)
+
+// Defaults of Config.
+const (
+	DefaultServerSelectionTimeout = 30 * time.Second
+	DefaultConnectTimeout         = 10 * time.Second
+	DefaultMaxPoolSize            = 100
+)
+
+// Config is what a Cluster is made of. Zero values mean the defaults, except where it is said.
+type Config struct {
+	Topology topology.Config
+	Conn     conn.Options // of connections for operations; monitors use it without the credential
+
+	ServerSelectionTimeout time.Duration  // 30 s
+	ConnectTimeout         *time.Duration // 10 s; 0 is no limit
+	MonitoringMode         string         // ModeAuto
+
+	MaxPoolSize   *int          // 100; 0 is no limit
+	MinPoolSize   int           // 0
+	MaxConnecting int           // 2
+	MaxIdleTime   time.Duration // 0, no limit
+	WaitTimeout   time.Duration // waitQueueTimeoutMS; 0, no limit
+
+	Monitor *event.Monitor // pool, heartbeat, topology and selection callbacks; nil: none
+}
+
+func (c *Config) complete() {
+	if c.Topology.HeartbeatInterval == 0 {
+		c.Topology.HeartbeatInterval = topology.DefaultHeartbeatInterval
+	}
+	if c.ServerSelectionTimeout == 0 {
+		c.ServerSelectionTimeout = DefaultServerSelectionTimeout
+	}
+	if c.ConnectTimeout == nil {
+		c.ConnectTimeout = new(DefaultConnectTimeout)
+	}
+	if c.MaxPoolSize == nil {
+		c.MaxPoolSize = new(DefaultMaxPoolSize)
+	}
+	c.Conn.ConnectTimeout = *c.ConnectTimeout
+}
+
+// Cluster is the deployment as one client sees it.
+type Cluster struct {
+	cfg       Config
+	streaming bool // the monitoring mode allows it
+	publisher *publisher
+
+	view     atomic.Pointer[view]
+	inbox    chan report
+	ctx      context.Context // of the monitors
+	cancel   context.CancelFunc
+	monitors sync.WaitGroup // added to by the owner and by monitors only, so never after the owner began to wait
+	closers  sync.WaitGroup // of the pools of members that left; added to by the owner only
+
+	mu       sync.Mutex // guards what follows; never held across a wait
+	started  atomic.Bool
+	closed   atomic.Bool
+	closeCtx context.Context // limits Close; written before closing is closed
+	closing  chan struct{}   // closed by Close
+	ended    chan struct{}   // closed when the owner has ended
+}
+
+// view is the Description and what belongs to it, at one moment. It never changes; changed is closed when there is a
+// newer one.
+type view struct {
+	desc    *topology.Description
+	servers map[string]*Server
+	changed chan struct{}
+}
+
+// New makes a Cluster. It does no I/O and starts no goroutine: Start, or the first Select, does.
+func New(cfg Config) *Cluster {
+	cfg.complete()
+	c := &Cluster{
+		cfg: cfg, streaming: streamingAllowed(cfg.MonitoringMode),
+		publisher: newPublisher(cfg.Monitor),
+		inbox:     make(chan report), closing: make(chan struct{}), ended: make(chan struct{}),
+	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.view.Store(&view{desc: topology.New(cfg.Topology, time.Now()), changed: make(chan struct{})})
+	return c
+}
+
+// Start begins to monitor the deployment. Further calls, and calls after Close, do nothing.
+func (c *Cluster) Start() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.started.Load() || c.closed.Load() {
+		return
+	}
+	c.started.Store(true)
+	c.publisher.start()
+	go c.run()
+}
+
+// closeGrace bounds how long Close lets operations in flight end by themselves.
+const closeGrace = 10 * time.Second
+
+// Close ends all monitoring and closes all connections. Whoever waits for a member or a connection fails with
+// mongoerr.ErrClientClosed. Operations in flight may end by themselves until ctx ends, but no longer than ten
+// seconds; then their connections are closed. It returns when every goroutine has ended; further calls do nothing.
+func (c *Cluster) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, closeGrace)
+	defer cancel()
+	c.mu.Lock()
+	if c.closed.Load() {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed.Store(true)
+	c.closeCtx = ctx
+	close(c.closing)
+	started := c.started.Load()
+	c.mu.Unlock()
+	c.cancel()
+	if started {
+		<-c.ended
+		c.publisher.close(ctx)
+	}
+	return nil
+}
+
+// Description is the present view.
+func (c *Cluster) Description() *topology.Description { return c.view.Load().desc }
+
+// Topology is the present view for the user, with the pools' numbers.
+func (c *Cluster) Topology() event.Topology {
+	v := c.view.Load()
+	t := v.desc.View()
+	for i := range t.Members {
+		if s := v.servers[t.Members[i].Address]; s != nil {
+			t.Members[i].Pool = s.pool.Stats()
+		}
+	}
+	return t
+}
+
+// Dropped is the number of events that were not told because the callbacks were too slow.
+func (c *Cluster) Dropped() int64 { return c.publisher.dropped.Load() }
+
+// chance is the randomness of selections.
+func chance(n int) int { return rand.IntN(n) }

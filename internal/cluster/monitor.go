@@ -1,0 +1,196 @@
+package cluster
+
+import (
+	"context"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/internal/conn"
+	"github.com/sextantdb/sextant/internal/topology"
+)
+
+// monitor keeps the description of one member current. Its goroutine checks the member on a connection of its own:
+// with the member's consent it asks once and hears of every change at once, otherwise it asks at every heartbeat. It
+// never authenticates.
+type monitor struct {
+	c      *Cluster
+	addr   string
+	opts   conn.Options
+	ctx    context.Context
+	cancel context.CancelFunc
+	wake   chan struct{} // capacity 1: a check is wanted soon
+
+	mu      sync.Mutex // guards what follows
+	current context.CancelFunc
+	awaited bool          // the current check waits for news
+	restart bool          // the current check was cancelled to begin anew at once
+	checked chan struct{} // closed when the next check has been reported
+
+	// Of the monitor's goroutine alone.
+	sock     *conn.Conn
+	version  bson.Raw // the topologyVersion to await news from; nil: poll
+	ended    time.Time
+	rttBegun bool
+}
+
+func newMonitor(c *Cluster, addr string) *monitor {
+	m := &monitor{c: c, addr: addr, opts: c.cfg.Conn, wake: make(chan struct{}, 1), checked: make(chan struct{})}
+	m.opts.Monitor, m.opts.Credential = true, nil
+	m.ctx, m.cancel = context.WithCancel(c.ctx)
+	return m
+}
+
+// start is called by the owner, once.
+func (m *monitor) start() { m.c.monitors.Go(m.run) }
+
+// run is the body of the monitor's goroutine.
+func (m *monitor) run() {
+	defer m.hangUp()
+	for m.ctx.Err() == nil {
+		if next := m.check(); next != again {
+			m.rest(next == cancelled)
+		}
+	}
+}
+
+func (m *monitor) hangUp() {
+	if m.sock != nil {
+		m.sock.Close()
+	}
+	m.sock, m.version = nil, nil
+}
+
+// rest waits for the next check: a heartbeat after the last one ended, or sooner if somebody asks, but never sooner
+// than the least interval. A cancelled check does not count as the last one, but it begins the wait anew: nobody but
+// who needs the member has reason to ask it again at once.
+func (m *monitor) rest(cancelled bool) {
+	since := time.Since(m.ended)
+	if m.ended.IsZero() {
+		since = 0
+	}
+	if !m.sleep(topology.MinHeartbeatInterval-since, nil) {
+		return
+	}
+	pause := m.c.cfg.Topology.HeartbeatInterval
+	if !cancelled {
+		pause -= max(since, topology.MinHeartbeatInterval)
+	}
+	m.sleep(pause, m.wake)
+}
+
+// sleep waits for a time or a wake. It is false when the monitor has to end.
+func (m *monitor) sleep(d time.Duration, wake <-chan struct{}) bool {
+	if d <= 0 {
+		return m.ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-wake:
+	case <-m.ctx.Done():
+		return false
+	}
+	return true
+}
+
+// request asks for a check soon. A monitor that awaits news of a member needs none, unless the member has been Unknown
+// for a while: then the news that should have come was lost, and the check begins anew.
+func (m *monitor) request() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+	s := m.c.Description().Server(m.addr)
+	if s != nil && !s.Kind.Known() && time.Since(s.LastUpdate) >= topology.MinHeartbeatInterval {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.awaited {
+			m.cut(true)
+		}
+	}
+}
+
+// cancelCheck ends the check in progress and its connection.
+func (m *monitor) cancelCheck(restart bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cut(restart)
+}
+
+// cut is called under mu.
+func (m *monitor) cut(restart bool) {
+	if m.current != nil {
+		m.restart = m.restart || restart
+		m.current()
+	}
+}
+
+// refresh asks for a check now and returns what is closed when one has been reported.
+func (m *monitor) refresh() <-chan struct{} {
+	m.mu.Lock()
+	checked := m.checked
+	if m.awaited {
+		m.cut(true)
+	}
+	m.mu.Unlock()
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+	return checked
+}
+
+// begin opens a check: requests from before are answered by it.
+func (m *monitor) begin(awaited bool) context.Context {
+	select {
+	case <-m.wake:
+	default:
+	}
+	ctx, cancel := context.WithCancel(m.ctx)
+	m.mu.Lock()
+	m.current, m.awaited, m.restart = cancel, awaited, false
+	m.mu.Unlock()
+	return ctx
+}
+
+// end closes a check. It says whether the check was cancelled, and whether to begin anew.
+func (m *monitor) end(ctx context.Context) (cancelled, restart bool) {
+	m.mu.Lock()
+	cancelled, restart = ctx.Err() != nil, m.restart
+	m.current()
+	m.current, m.awaited = nil, false
+	m.mu.Unlock()
+	if !cancelled {
+		m.ended = time.Now()
+	}
+	return cancelled, restart
+}
+
+// reported tells those who wait for a fresh view.
+func (m *monitor) reported() {
+	m.mu.Lock()
+	close(m.checked)
+	m.checked = make(chan struct{})
+	m.mu.Unlock()
+}
+
+// streamingAllowed says whether the mode lets members stream. Platforms that freeze an idle process make streams look
+// broken (server monitoring, "streaming disabled").
+func streamingAllowed(mode string) bool {
+	switch mode {
+	case ModePoll:
+		return false
+	case ModeStream:
+		return true
+	}
+	for _, name := range []string{"AWS_LAMBDA_RUNTIME_API", "FUNCTIONS_WORKER_RUNTIME", "K_SERVICE", "FUNCTION_NAME", "VERCEL"} {
+		if os.Getenv(name) != "" {
+			return false
+		}
+	}
+	return !strings.HasPrefix(os.Getenv("AWS_EXECUTION_ENV"), "AWS_Lambda_")
+}

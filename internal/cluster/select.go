@@ -1,0 +1,224 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/sextantdb/sextant/event"
+	"github.com/sextantdb/sextant/internal/topology"
+	"github.com/sextantdb/sextant/mongoerr"
+)
+
+// Select picks a member that may serve: of two candidates taken at random, the one with the lower load. It starts the
+// cluster if nobody has. While nobody is suitable it waits, asking all monitors to check, until the context or the
+// serverSelectionTimeout ends; it fails at once where waiting can not help. The error is a *mongoerr.Error of the stage
+// selection whose message is the verdict: who was wanted, and for each member why it did not serve.
+func (c *Cluster) Select(ctx context.Context, w topology.Want) (*Server, error) {
+	return c.SelectFor(ctx, w, "", 0)
+}
+
+// SelectFor is Select with the name and number of the operation for the events.
+func (c *Cluster) SelectFor(ctx context.Context, w topology.Want, operation string, id int64) (*Server, error) {
+	if c.closed.Load() {
+		return nil, closedError()
+	}
+	if !c.started.Load() {
+		c.Start()
+	}
+	quiet := c.cfg.Monitor == nil || c.cfg.Monitor.Selection == nil
+	if quiet {
+		if s := c.view.Load().pick(w); s != nil {
+			return s, nil
+		}
+	}
+	return c.await(ctx, w, event.SelectionEvent{Operation: operation, OperationID: id, Want: w.String()})
+}
+
+// pick is a candidate, nil if there is none.
+func (v *view) pick(w topology.Want) *Server {
+	found := v.desc.Candidates(w, time.Time{})
+	switch len(found) {
+	case 0:
+		return nil
+	case 1:
+		return v.servers[found[0].Addr]
+	}
+	load := func(i int) int { return v.servers[found[i].Addr].Load() }
+	return v.servers[topology.Pick(found, load, chance).Addr]
+}
+
+// await is Select with events and patience.
+func (c *Cluster) await(ctx context.Context, w topology.Want, e event.SelectionEvent) (*Server, error) {
+	start := time.Now()
+	tell := func(kind event.SelectionType) { e.Type = kind; c.publisher.selection(e) }
+	tell(event.SelectionStarted)
+	limit := time.NewTimer(c.cfg.ServerSelectionTimeout)
+	defer limit.Stop()
+	nag := time.NewTicker(topology.MinHeartbeatInterval)
+	defer nag.Stop()
+	for waiting := false; ; {
+		v := c.view.Load()
+		if s := v.pick(w); s != nil {
+			e.Server = s.addr
+			tell(event.SelectionSucceeded)
+			return s, nil
+		}
+		err := c.hopeless(v, w)
+		if err == nil {
+			if !waiting {
+				waiting = true
+				e.Remaining = c.cfg.ServerSelectionTimeout
+				e.Verdict = v.desc.Explain(w, start)
+				tell(event.SelectionWaiting)
+			}
+			c.RequestCheckAll()
+			var over bool
+			if over, err = c.pause(ctx, v, limit, nag); !over {
+				continue
+			}
+			err = c.failure(w, time.Since(start), err)
+		}
+		e.Err = err
+		tell(event.SelectionFailed)
+		return nil, err
+	}
+}
+
+// pause waits for a newer view. It is over, with the cause, when there is no more time.
+func (c *Cluster) pause(ctx context.Context, v *view, limit *time.Timer, nag *time.Ticker) (over bool, cause error) {
+	select {
+	case <-v.changed:
+	case <-nag.C: // a monitor may have passed over the request, being busy with a check
+	case <-limit.C:
+		return true, nil
+	case <-ctx.Done():
+		return true, ctx.Err()
+	case <-c.closing:
+		return true, mongoerr.ErrClientClosed
+	}
+	return false, nil
+}
+
+// failure is the error of a selection that waited in vain.
+func (c *Cluster) failure(w topology.Want, waited time.Duration, cause error) error {
+	if errors.Is(cause, mongoerr.ErrClientClosed) {
+		return closedError()
+	}
+	verdict := c.Description().Explain(w, time.Now())
+	e := selectionError(verdict, fmt.Sprintf(" (waited %s)", event.FormatDuration(waited.Round(time.Millisecond))))
+	if cause == nil {
+		e.TimedOut = true
+		return e
+	}
+	e.TimedOut = errors.Is(cause, context.DeadlineExceeded)
+	e.Cause = ended{cause, verdict.Cause}
+	return e
+}
+
+// selectionError prints a verdict: the sentence, a remark, and a line a member. The sentence tells the cause already,
+// which is kept for predicates.
+func selectionError(v event.Verdict, remark string) *mongoerr.Error {
+	e := mongoerr.New(mongoerr.StageSelection, "%s%s", v.Sentence, remark)
+	for _, m := range v.Members {
+		e.Message += "\n  " + m.String()
+	}
+	if v.Cause != nil {
+		e.Cause = told{v.Cause}
+	}
+	return e
+}
+
+// told is a cause that the message holds already.
+type told struct{ cause error }
+
+func (told) Error() string   { return "" }
+func (t told) Unwrap() error { return t.cause }
+
+// ended is the context's end, and the trouble that was waited for.
+type ended struct{ end, trouble error }
+
+func (e ended) Error() string { return e.end.Error() }
+
+func (e ended) Unwrap() []error {
+	if e.trouble == nil {
+		return []error{e.end}
+	}
+	return []error{e.end, e.trouble}
+}
+
+// hopeless is the error when waiting can not help, nil if it may.
+func (c *Cluster) hopeless(v *view, w topology.Want) error {
+	if err := v.desc.Invalid(w); err != nil {
+		if e, ok := err.(*mongoerr.Error); ok && e.Stage == mongoerr.StageConfig {
+			return e
+		}
+		return selectionError(v.desc.Explain(w, time.Now()), "")
+	}
+	gone := w.Address != "" && v.desc.Server(w.Address) == nil
+	if gone || v.desc.Hopeless(w) || unresolvable(v.desc) || refused(v.desc) {
+		return selectionError(v.desc.Explain(w, time.Now()), "")
+	}
+	return nil
+}
+
+// unresolvable says whether no name of the deployment exists. Behind SRV records it may yet come to exist.
+func unresolvable(d *topology.Description) bool {
+	for _, s := range d.Servers {
+		dns, ok := errors.AsType[*net.DNSError](s.Err)
+		if !ok || !dns.IsNotFound {
+			return false
+		}
+	}
+	return len(d.Servers) > 0
+}
+
+// refused says whether the one server of a direct connection is not of the set that was asked for.
+func refused(d *topology.Description) bool {
+	return d.Kind == event.Single && len(d.Servers) == 1 && mongoerr.IsConfig(d.Servers[0].Err)
+}
+
+// RequestCheckAll asks every monitor to check as soon as the least interval between checks allows.
+func (c *Cluster) RequestCheckAll() {
+	for _, s := range c.view.Load().servers {
+		s.monitor.request()
+	}
+}
+
+// Reachable says whether any member is known to answer.
+func (c *Cluster) Reachable() bool {
+	for _, s := range c.Description().Servers {
+		if s.Kind.DataBearing() {
+			return true
+		}
+	}
+	return false
+}
+
+// Refresh has every member checked anew and waits for the answers, or for the end of ctx.
+func (c *Cluster) Refresh(ctx context.Context) error {
+	if c.closed.Load() {
+		return closedError()
+	}
+	c.Start()
+	if c.cfg.Topology.LoadBalanced {
+		return nil // nothing is monitored
+	}
+	waits := map[*monitor]<-chan struct{}{}
+	for _, s := range c.view.Load().servers {
+		waits[s.monitor] = s.monitor.refresh()
+	}
+	for m, checked := range waits {
+		select {
+		case <-checked:
+		case <-m.ctx.Done():
+		case <-ctx.Done():
+			return mongoerr.Wrap(mongoerr.StageSelection, ctx.Err(), "not all members answered in time")
+		case <-c.closing:
+			return closedError()
+		}
+	}
+	return nil
+}

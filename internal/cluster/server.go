@@ -1,0 +1,107 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sextantdb/sextant/event"
+	"github.com/sextantdb/sextant/internal/conn"
+	"github.com/sextantdb/sextant/internal/pool"
+	"github.com/sextantdb/sextant/internal/topology"
+	"github.com/sextantdb/sextant/mongoerr"
+)
+
+// Server is a member with its pool and its monitor.
+type Server struct {
+	c       *Cluster
+	addr    string
+	pool    *pool.Pool
+	monitor *monitor
+}
+
+// newServer makes a member's server. Nothing runs yet.
+func (c *Cluster) newServer(addr string) *Server {
+	s := &Server{c: c, addr: addr}
+	s.pool = pool.New(addr, pool.Options{
+		Max: *c.cfg.MaxPoolSize, Min: c.cfg.MinPoolSize, MaxConnecting: c.cfg.MaxConnecting,
+		MaxIdle: c.cfg.MaxIdleTime, WaitTimeout: c.cfg.WaitTimeout,
+		Open: s.open, Inspect: s.inspect, Failed: s.notOpened, Publish: c.publisher.poolFunc(),
+	})
+	s.monitor = newMonitor(c, addr)
+	return s
+}
+
+// Address is the member's address as the topology names it.
+func (s *Server) Address() string { return s.addr }
+
+// Load is the number of operations of this client that use a connection to the member or wait for one.
+func (s *Server) Load() int { return s.pool.Load() }
+
+// CheckOut hands out a connection to the member. The error is a *mongoerr.Error; after Close of the client it wraps
+// mongoerr.ErrClientClosed.
+func (s *Server) CheckOut(ctx context.Context) (*pool.Conn, error) {
+	pc, err := s.pool.CheckOut(ctx)
+	if err != nil && s.c.closed.Load() && errors.Is(err, mongoerr.ErrPoolClosed) {
+		return nil, closedError()
+	}
+	return pc, err
+}
+
+// ReportError tells the cluster that a command failed on a connection: that the connection broke, or that the member
+// is not what it was taken for. When it returns, the view that follows from the error can be seen.
+func (s *Server) ReportError(err error, pc *pool.Conn) {
+	s.c.report(topology.AppError{Addr: s.addr, Err: err, Generation: pc.Generation(), MaxWire: pc.Info.MaxWire})
+}
+
+func (s *Server) notOpened(err error, generation uint64) {
+	s.c.report(topology.AppError{Addr: s.addr, Err: err, Generation: generation, BeforeHandshake: true})
+}
+
+func (s *Server) open(ctx context.Context) (*conn.Conn, error) {
+	sock, err := conn.Open(ctx, s.addr, &s.c.cfg.Conn)
+	if err != nil {
+		return nil, err
+	}
+	s.heal(sock)
+	return sock, nil
+}
+
+// heal takes back that connections to the member fail, now that one has succeeded.
+func (s *Server) heal(sock *conn.Conn) {
+	d := s.c.Description().Server(s.addr)
+	if d == nil || d.PoolErr == nil {
+		return
+	}
+	if now, err := topology.ParseHello(s.addr, sock.Hello(), -1, time.Now()); err == nil {
+		s.c.report(topology.HelloReply{Server: now, FromPool: true})
+	}
+}
+
+// inspect reads what operations need to know from the connection's own hello.
+func (s *Server) inspect(sock *conn.Conn) pool.Info {
+	maxBSON, maxMessage, maxBatch, maxWire := sock.Limits()
+	info := pool.Info{MaxWire: maxWire, MaxBSON: maxBSON, MaxMessage: maxMessage, MaxBatch: maxBatch}
+	if d, err := topology.ParseHello(s.addr, sock.Hello(), -1, time.Now()); err == nil {
+		info.Kind = d.Kind
+		info.SessionTimeout = time.Duration(max(d.SessionTimeoutMinutes, 0)) * time.Minute
+	}
+	if s.c.cfg.Topology.LoadBalanced {
+		info.Kind = event.LoadBalancer
+	}
+	return info
+}
+
+// retire ends the monitor and the pool of a member that left. Operations on it may end by themselves.
+func (s *Server) retire() {
+	s.monitor.cancel()
+	s.c.closers.Go(func() {
+		ctx, cancel := context.WithTimeout(s.c.ctx, closeGrace)
+		defer cancel()
+		s.pool.Close(ctx)
+	})
+}
+
+func closedError() error {
+	return mongoerr.Wrap(mongoerr.StageSelection, mongoerr.ErrClientClosed, "")
+}

@@ -1,0 +1,182 @@
+package operation
+
+import (
+	"context"
+	"time"
+
+	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/event"
+	"github.com/sextantdb/sextant/internal/cluster"
+	"github.com/sextantdb/sextant/internal/pool"
+	"github.com/sextantdb/sextant/mongoerr"
+)
+
+// attempt sends the command once. done says that the call is over, with or without an error; else err is what the
+// retry decides on, and sent says whether the member may have seen the command.
+func (c *call) attempt(ctx context.Context, s *cluster.Server) (done, sent bool, err error) {
+	pc, err := s.CheckOut(ctx)
+	if err != nil {
+		if auth := authFailure(err); auth != nil {
+			err = auth
+		}
+		e := c.decorate(err, s.Address())
+		c.trial.label(e, 0, false)
+		return false, false, e
+	}
+	defer pc.CheckIn()
+	t := c.target(pc)
+	if err := c.prepare(t); err != nil {
+		return false, false, c.decorate(err, t.Addr)
+	}
+	msg, err := c.encode(pc, t)
+	if err != nil {
+		return false, false, c.decorate(encodeError(err), t.Addr)
+	}
+	c.session.Used(time.Now())
+	reply, err := c.send(ctx, s, pc, msg)
+	if err != nil {
+		c.trial.label(err.(*mongoerr.Error), t.MaxWire, t.Kind == event.Mongos)
+		return false, true, err
+	}
+	return true, true, c.decode(reply, pc, t)
+}
+
+func (c *call) target(pc *pool.Conn) Target {
+	return Target{
+		Addr: pc.Address(), Kind: pc.Info.Kind, TopologyKind: c.x.o.Cluster.Description().Kind, MaxWire: pc.Info.MaxWire,
+		MaxBSON: pc.Info.MaxBSON, MaxMessage: pc.Info.MaxMessage, MaxBatch: pc.Info.MaxBatch,
+		SessionTimeout: pc.Info.SessionTimeout,
+	}
+}
+
+// prepare takes what the call needs once it is known who will serve it: the session, which depends on the connection
+// and must not be held while waiting for one, and the number of a retryable write.
+func (c *call) prepare(t Target) error {
+	if t.SessionTimeout == 0 || !c.op.acknowledged() {
+		if c.op.Session != nil && !c.op.Session.Implicit {
+			return mongoerr.New(mongoerr.StageConfig, "%s cannot take part in a session", t.Addr)
+		}
+		c.session = nil
+		return nil
+	}
+	c.session = c.x.sessions.bind(c.session, t.SessionTimeout)
+	if c.trial.kind == Write && c.trial.allowed {
+		if t.Kind == event.Standalone {
+			c.trial.allowed = false
+		} else if c.txn == 0 {
+			c.txn = c.session.NextTxn()
+		}
+	}
+	return nil
+}
+
+// wireReply is a reply and what was read from it on the way.
+type wireReply struct {
+	body          bson.Raw
+	operationTime bson.Timestamp
+}
+
+// send sends the message, waits for the reply and tells cluster, sessions and monitor what came of it.
+func (c *call) send(ctx context.Context, s *cluster.Server, pc *pool.Conn, msg []byte) (wireReply, error) {
+	watch := c.x.monitor.start(ctx, c, pc, msg)
+	if !c.op.acknowledged() {
+		err := pc.Send(ctx, msg)
+		if err != nil {
+			err = c.lost(ctx, s, pc, err)
+		}
+		watch.end(ctx, unacknowledgedReply, err)
+		return wireReply{}, err
+	}
+	m, err := pc.RoundTrip(ctx, msg)
+	if err != nil {
+		err = c.lost(ctx, s, pc, err)
+		watch.end(ctx, nil, err)
+		return wireReply{}, err
+	}
+	r := wireReply{body: m.Body}
+	failed := r.scan(&c.x.sessions)
+	if failed == nil {
+		watch.end(ctx, m.Body, nil)
+		return r, nil
+	}
+	e := c.decorate(failed, pc.Address())
+	if isOne(m.Body.Lookup("ok")) {
+		watch.end(ctx, m.Body, nil) // for command monitoring, ok: 1 is a success, whatever the writes did
+	} else {
+		watch.end(ctx, nil, e)
+	}
+	if mongoerr.IsStateChange(e) {
+		s.ReportError(e, pc)
+	}
+	return wireReply{}, e
+}
+
+// lost is a failure of the connection. The session is not used again, for the server may still be at work in it. A
+// context that ended is the caller's doing and says nothing about the server.
+func (c *call) lost(ctx context.Context, s *cluster.Server, pc *pool.Conn, err error) error {
+	c.session.MarkDirty()
+	if ctx.Err() == nil {
+		s.ReportError(err, pc)
+	}
+	return c.decorate(err, pc.Address())
+}
+
+// scan reads a reply once: cluster time, operation time, and whether it is an error. The error holds a copy.
+func (r *wireReply) scan(s *sessions) *mongoerr.Error {
+	ok, parts := false, false
+	for key, v := range r.body.All() {
+		switch key {
+		case "ok":
+			ok = isOne(v)
+		case "writeErrors", "writeConcernError":
+			parts = true
+		case "$clusterTime":
+			if doc, isDoc := v.DocumentOK(); isDoc {
+				s.advance(doc)
+			}
+		case "operationTime":
+			r.operationTime.T, r.operationTime.I, _ = v.TimestampOK()
+		}
+	}
+	if ok && !parts {
+		return nil
+	}
+	return mongoerr.FromReply(append(bson.Raw(nil), r.body...))
+}
+
+func isOne(v bson.RawValue) bool {
+	if b, ok := v.BooleanOK(); ok {
+		return b
+	}
+	f, ok := v.AsFloat64OK()
+	return ok && f == 1
+}
+
+func (c *call) decode(r wireReply, pc *pool.Conn, t Target) error {
+	if c.op.Decode == nil || r.body == nil {
+		return nil
+	}
+	err := c.op.Decode(r.body, Result{
+		Server: t.Addr, Kind: t.Kind, ConnectionID: pc.ID(), ServerConnectionID: pc.ServerConnectionID(),
+		Attempts: c.trial.tries, Target: t, Session: c.session, OperationTime: r.operationTime,
+	})
+	if err == nil {
+		return nil
+	}
+	if _, ok := err.(*mongoerr.Error); ok {
+		return err
+	}
+	return c.decorate(mongoerr.Wrap(mongoerr.StageDecode, err, "the reply could not be decoded"), t.Addr)
+}
+
+func encodeError(err error) error {
+	if _, ok := err.(*mongoerr.Error); ok {
+		return err
+	}
+	return mongoerr.Wrap(mongoerr.StageEncode, err, "")
+}
+
+var unacknowledgedReply = func() bson.Raw {
+	doc, start := bson.BeginDocument(nil)
+	return bson.EndDocument(bson.AppendInt32(doc, "ok", 1), start)
+}()

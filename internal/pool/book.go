@@ -1,0 +1,216 @@
+package pool
+
+import (
+	"time"
+
+	"github.com/sextantdb/sextant/event"
+)
+
+// status says what a pool may do: a paused one waits for its member to be seen again.
+type status uint8
+
+const (
+	paused status = iota
+	ready
+	closed
+)
+
+// whereabouts says which part of the ledger a connection counts in.
+type whereabouts uint8
+
+const (
+	gone whereabouts = iota
+	pending
+	idle
+	busy
+)
+
+// book is the ledger of a pool: which connections there are, who waits, what may be dialled. It is pure; pool.go is the
+// lock round it and does what it says.
+//
+// Invariants: at most max connections in all (0: no limit), at most maxConnecting of them pending; nobody waits while
+// a usable connection is idle; while paused or closed nobody waits and nothing is idle.
+type book struct {
+	max, min, maxConnecting int
+	maxIdle                 time.Duration
+
+	status  status
+	gen     uint64
+	cause   error // why the pool is paused; nil before it was ever ready
+	lastID  int64
+	idle    []*Conn // by the time they became idle, the oldest first; the youngest is used first
+	busy    ring
+	pending ring
+	waiting queue
+}
+
+func (b *book) total() int { return len(b.idle) + b.busy.n + b.pending.n }
+
+// dropped is a connection that left the ledger and whose socket must be closed.
+type dropped struct {
+	conn   *Conn
+	reason string
+}
+
+// take hands out the idle connection used last. What perished on the way is dropped.
+func (b *book) take(now time.Time) (c *Conn, drops []dropped) {
+	for n := len(b.idle); n > 0; n = len(b.idle) {
+		c := b.idle[n-1]
+		b.idle[n-1] = nil
+		b.idle = b.idle[:n-1]
+		if reason := b.perished(c, now); reason != "" {
+			c.where = gone
+			drops = append(drops, dropped{c, reason})
+			continue
+		}
+		b.busy.push(c, busy)
+		return c, drops
+	}
+	return nil, drops
+}
+
+func (b *book) perished(c *Conn, now time.Time) string {
+	switch {
+	case c.gen != b.gen:
+		return event.ReasonStale
+	case b.maxIdle > 0 && now.Sub(c.since) >= b.maxIdle:
+		return event.ReasonIdle
+	}
+	return ""
+}
+
+// wait puts a waiter at the end of the queue.
+func (b *book) wait(w *waiter) { b.waiting.push(w) }
+
+// cancel takes a waiter out of the queue. It is false if the waiter has been served already.
+func (b *book) cancel(w *waiter) bool { return b.waiting.remove(w) }
+
+// dial says which connection to open next, nil if none: one for each waiter that no pending one will serve and, if
+// fill is set, as many as minPoolSize lacks.
+func (b *book) dial(fill bool) *Conn {
+	need := b.waiting.n > b.pending.n || fill && b.total() < b.min
+	if !need || b.status != ready || b.pending.n >= b.maxConnecting || b.max > 0 && b.total() >= b.max {
+		return nil
+	}
+	b.lastID++
+	c := &Conn{id: b.lastID, gen: b.gen}
+	b.pending.push(c, pending)
+	return c
+}
+
+// dialed enters an opened connection: the first waiter gets it, else it is idle. It is not kept if the pool was
+// cleared or closed meanwhile.
+func (b *book) dialed(c *Conn, now time.Time) (w *waiter, reason string) {
+	b.pending.remove(c)
+	return b.place(c, now)
+}
+
+// dialFailed enters a failed dial. The waiter it was made for, if there is one, must be told; a dial of an older
+// generation concerns nobody any more.
+func (b *book) dialFailed(c *Conn) *waiter {
+	b.pending.remove(c)
+	if c.gen != b.gen || b.waiting.n <= b.pending.n {
+		return nil
+	}
+	return b.waiting.pop()
+}
+
+// checkIn enters a connection that comes back. A reason says that it must be closed.
+func (b *book) checkIn(c *Conn, broken bool, now time.Time) (w *waiter, reason string) {
+	b.busy.remove(c)
+	if broken {
+		return nil, event.ReasonError
+	}
+	return b.place(c, now)
+}
+
+func (b *book) place(c *Conn, now time.Time) (w *waiter, reason string) {
+	switch {
+	case b.status == closed:
+		return nil, event.ReasonPoolClosed
+	case c.gen != b.gen:
+		return nil, event.ReasonStale
+	}
+	if w := b.waiting.pop(); w != nil {
+		b.busy.push(c, busy)
+		return w, ""
+	}
+	c.since, c.where = now, idle
+	b.idle = append(b.idle, c)
+	return nil, ""
+}
+
+// sweep is what a clear or a close leaves to do.
+type sweep struct {
+	changed bool      // the pool was ready before
+	drops   []dropped // idle connections
+	failed  []*waiter
+	cut     []*Conn // busy and pending connections to interrupt
+}
+
+// clear starts a new generation and pauses the pool. The connections in use are closed when they come back, or at once
+// if interrupt is set.
+func (b *book) clear(cause error, interrupt bool) sweep {
+	if b.status == closed {
+		return sweep{}
+	}
+	s := sweep{changed: b.status == ready}
+	b.gen++
+	b.status, b.cause = paused, cause
+	b.empty(&s, event.ReasonStale)
+	if interrupt {
+		s.cut = b.busy.all(b.pending.all(nil))
+	}
+	return s
+}
+
+// shut closes the ledger for good. Connections in use stay in it until they come back.
+func (b *book) shut() sweep {
+	s := sweep{changed: b.status != closed}
+	b.status = closed
+	b.empty(&s, event.ReasonPoolClosed)
+	s.cut = b.pending.all(nil)
+	return s
+}
+
+func (b *book) empty(s *sweep, reason string) {
+	for _, c := range b.idle {
+		c.where = gone
+		s.drops = append(s.drops, dropped{c, reason})
+	}
+	b.idle = nil
+	for w := b.waiting.pop(); w != nil; w = b.waiting.pop() {
+		s.failed = append(s.failed, w)
+	}
+}
+
+// resume makes a paused pool ready. It is false if the pool was not paused.
+func (b *book) resume() bool {
+	if b.status != paused {
+		return false
+	}
+	b.status, b.cause = ready, nil
+	return true
+}
+
+// expire drops what has been idle for too long and says when the next will have been, the zero time if none.
+func (b *book) expire(now time.Time) (drops []dropped, next time.Time) {
+	if b.maxIdle <= 0 {
+		return nil, time.Time{}
+	}
+	n := 0
+	for n < len(b.idle) && b.perished(b.idle[n], now) != "" {
+		b.idle[n].where = gone
+		drops = append(drops, dropped{b.idle[n], event.ReasonIdle})
+		n++
+	}
+	if n > 0 {
+		kept := copy(b.idle, b.idle[n:])
+		clear(b.idle[kept:])
+		b.idle = b.idle[:kept]
+	}
+	if len(b.idle) > 0 {
+		next = b.idle[0].since.Add(b.maxIdle)
+	}
+	return drops, next
+}

@@ -1,0 +1,305 @@
+package pool
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sextantdb/sextant/event"
+	"pgregory.net/rapid"
+)
+
+// twin is the ledger once more, slowly: plain slices, every rule written out, connections known by number.
+type twin struct {
+	max, min, maxConnecting int
+	maxIdle                 time.Duration
+	status                  status
+	gen                     uint64
+	last                    int64
+	idle                    []twinConn // oldest first
+	busy, pending           []twinConn
+	waiting                 []*waiter
+}
+
+type twinConn struct {
+	id    int64
+	gen   uint64
+	since time.Time
+}
+
+func (m *twin) total() int { return len(m.idle) + len(m.busy) + len(m.pending) }
+
+func (m *twin) take(now time.Time) (id int64, drops []int64) {
+	for len(m.idle) > 0 {
+		c := m.idle[len(m.idle)-1]
+		m.idle = m.idle[:len(m.idle)-1]
+		if c.gen != m.gen || m.maxIdle > 0 && now.Sub(c.since) >= m.maxIdle {
+			drops = append(drops, c.id)
+			continue
+		}
+		m.busy = append(m.busy, c)
+		return c.id, drops
+	}
+	return 0, drops
+}
+
+func (m *twin) dial(fill bool) int64 {
+	forWaiter := len(m.waiting) > len(m.pending)
+	forMinimum := fill && m.total() < m.min
+	room := m.max == 0 || m.total() < m.max
+	if m.status == ready && len(m.pending) < m.maxConnecting && room && (forWaiter || forMinimum) {
+		m.last++
+		m.pending = append(m.pending, twinConn{id: m.last, gen: m.gen})
+		return m.last
+	}
+	return 0
+}
+
+// out takes the connection id out of a list.
+func out(list *[]twinConn, id int64) twinConn {
+	i := slices.IndexFunc(*list, func(c twinConn) bool { return c.id == id })
+	c := (*list)[i]
+	*list = slices.Delete(*list, i, i+1)
+	return c
+}
+
+func (m *twin) place(c twinConn, now time.Time) (w *waiter, reason string) {
+	if m.status == closed {
+		return nil, event.ReasonPoolClosed
+	}
+	if c.gen != m.gen {
+		return nil, event.ReasonStale
+	}
+	if len(m.waiting) > 0 {
+		w, m.waiting = m.waiting[0], m.waiting[1:]
+		m.busy = append(m.busy, c)
+		return w, ""
+	}
+	c.since = now
+	m.idle = append(m.idle, c)
+	return nil, ""
+}
+
+// machine drives book and twin through the same steps.
+type machine struct {
+	b    book
+	m    twin
+	now  time.Time
+	busy []*Conn // those handed out, as their users hold them
+	pend []*Conn
+	wait []*waiter // those in the queue, as their callers know them
+}
+
+func (s *machine) handOver(t *rapid.T, c *Conn, gotW, wantW *waiter, gotReason, wantReason string) {
+	if gotW != wantW || gotReason != wantReason {
+		t.Fatalf("connection %d: waiter %p reason %q, twin says %p %q", c.id, gotW, gotReason, wantW, wantReason)
+	}
+	if gotW != nil {
+		s.busy = append(s.busy, c)
+		s.wait = slices.DeleteFunc(s.wait, func(w *waiter) bool { return w == gotW })
+	}
+}
+
+func ids(drops []dropped) (out []int64) {
+	for _, d := range drops {
+		out = append(out, d.conn.id)
+	}
+	return out
+}
+
+func (s *machine) checkOut(t *rapid.T) {
+	c, drops := s.b.take(s.now)
+	id, wantDrops := s.m.take(s.now)
+	if (c == nil) != (id == 0) || c != nil && c.id != id || !slices.Equal(ids(drops), wantDrops) {
+		t.Fatalf("took %v and dropped %v, twin took %d and dropped %v", c, ids(drops), id, wantDrops)
+	}
+	switch {
+	case c != nil:
+		s.busy = append(s.busy, c)
+	case s.b.status == ready:
+		w := &waiter{}
+		s.b.wait(w)
+		s.m.waiting = append(s.m.waiting, w)
+		s.wait = append(s.wait, w)
+	}
+}
+
+func (s *machine) dial(t *rapid.T) {
+	fill := rapid.Bool().Draw(t, "fill")
+	c, want := s.b.dial(fill), s.m.dial(fill)
+	if (c == nil) != (want == 0) || c != nil && c.id != want {
+		t.Fatalf("dial(%v) gave %v, twin %d", fill, c, want)
+	}
+	if c != nil {
+		s.pend = append(s.pend, c)
+	}
+}
+
+func pick[T any](t *rapid.T, list *[]T) T {
+	if len(*list) == 0 {
+		t.Skip("none")
+	}
+	i := rapid.IntRange(0, len(*list)-1).Draw(t, "which")
+	v := (*list)[i]
+	*list = slices.Delete(*list, i, i+1)
+	return v
+}
+
+func (s *machine) dialed(t *rapid.T) {
+	c := pick(t, &s.pend)
+	w, reason := s.b.dialed(c, s.now)
+	wantW, wantReason := s.m.place(out(&s.m.pending, c.id), s.now)
+	s.handOver(t, c, w, wantW, reason, wantReason)
+}
+
+func (s *machine) dialFails(t *rapid.T) {
+	c := pick(t, &s.pend)
+	got := s.b.dialFailed(c)
+	out(&s.m.pending, c.id)
+	var want *waiter
+	if c.gen == s.m.gen && len(s.m.waiting) > len(s.m.pending) {
+		want, s.m.waiting = s.m.waiting[0], s.m.waiting[1:]
+	}
+	if got != want {
+		t.Fatalf("failed dial %d goes to %p, twin says %p", c.id, got, want)
+	}
+	s.wait = slices.DeleteFunc(s.wait, func(w *waiter) bool { return w == got })
+}
+
+func (s *machine) checkIn(t *rapid.T) {
+	c := pick(t, &s.busy)
+	broken := rapid.Bool().Draw(t, "broken")
+	w, reason := s.b.checkIn(c, broken, s.now)
+	tc := out(&s.m.busy, c.id)
+	wantW, wantReason := (*waiter)(nil), event.ReasonError
+	if !broken {
+		wantW, wantReason = s.m.place(tc, s.now)
+	}
+	s.handOver(t, c, w, wantW, reason, wantReason)
+}
+
+func (s *machine) cancel(t *rapid.T) {
+	w := pick(t, &s.wait)
+	if !s.b.cancel(w) {
+		t.Fatal("a waiter in the queue could not leave it")
+	}
+	if s.b.cancel(w) {
+		t.Fatal("a waiter left the queue twice")
+	}
+	i := slices.Index(s.m.waiting, w)
+	s.m.waiting = slices.Delete(s.m.waiting, i, i+1)
+}
+
+func (s *machine) sweep(t *rapid.T, got sweep, gone status, cutBusy, cutPending bool) {
+	if got.changed != (s.m.status != gone && (gone == closed || s.m.status == ready)) {
+		t.Fatalf("changed is %v, the twin was %d", got.changed, s.m.status)
+	}
+	if n := len(got.drops); n != len(s.m.idle) {
+		t.Fatalf("%d idle connections dropped of %d", n, len(s.m.idle))
+	}
+	if !slices.Equal(got.failed, s.m.waiting) {
+		t.Fatal("other waiters failed than those who waited, or in another order")
+	}
+	cut := 0
+	if cutBusy {
+		cut += len(s.m.busy)
+	}
+	if cutPending {
+		cut += len(s.m.pending)
+	}
+	if len(got.cut) != cut {
+		t.Fatalf("%d connections cut, want %d", len(got.cut), cut)
+	}
+	s.m.status, s.m.idle, s.m.waiting, s.wait = gone, nil, nil, nil
+}
+
+func (s *machine) clear(t *rapid.T) {
+	interrupt := rapid.Bool().Draw(t, "interrupt")
+	got := s.b.clear(errors.New("x"), interrupt)
+	if s.m.status == closed {
+		if got.changed || s.b.gen != s.m.gen {
+			t.Fatal("a closed pool was cleared")
+		}
+		return
+	}
+	s.m.gen++
+	s.sweep(t, got, paused, interrupt, interrupt)
+}
+
+func (s *machine) resume(t *rapid.T) {
+	if got, want := s.b.resume(), s.m.status == paused; got != want {
+		t.Fatalf("resume: %v, want %v", got, want)
+	}
+	if s.m.status == paused {
+		s.m.status = ready
+	}
+}
+
+func (s *machine) expire(t *rapid.T) {
+	drops, next := s.b.expire(s.now)
+	var want []int64
+	for s.m.maxIdle > 0 && len(s.m.idle) > 0 && s.now.Sub(s.m.idle[0].since) >= s.m.maxIdle {
+		want = append(want, out(&s.m.idle, s.m.idle[0].id).id)
+	}
+	if !slices.Equal(ids(drops), want) {
+		t.Fatalf("expired %v, twin %v", ids(drops), want)
+	}
+	if s.m.maxIdle > 0 && len(s.m.idle) > 0 {
+		if due := s.m.idle[0].since.Add(s.m.maxIdle); !next.Equal(due) || !next.After(s.now) {
+			t.Fatalf("next expiry %v, want %v", next, due)
+		}
+	} else if !next.IsZero() {
+		t.Fatalf("an expiry at %v with nothing to expire", next)
+	}
+}
+
+func (s *machine) check(t *rapid.T) {
+	b, m := &s.b, &s.m
+	if b.status != m.status || b.gen != m.gen || len(b.idle) != len(m.idle) || b.busy.n != len(m.busy) ||
+		b.pending.n != len(m.pending) || b.waiting.n != len(m.waiting) {
+		t.Fatalf("ledger: status %d gen %d idle %d busy %d pending %d waiting %d; twin: %+v",
+			b.status, b.gen, len(b.idle), b.busy.n, b.pending.n, b.waiting.n, m)
+	}
+	if len(b.busy.all(nil)) != b.busy.n || len(b.pending.all(nil)) != b.pending.n {
+		t.Fatal("a list has not as many members as it counts")
+	}
+	if b.max > 0 && b.total() > b.max {
+		t.Fatalf("%d connections, at most %d allowed", b.total(), b.max)
+	}
+	if b.pending.n > b.maxConnecting {
+		t.Fatalf("%d dials at a time, at most %d allowed", b.pending.n, b.maxConnecting)
+	}
+	if b.status != ready && (len(b.idle) > 0 || b.waiting.n > 0) {
+		t.Fatal("a pool that is not ready keeps idle connections or waiters")
+	}
+}
+
+func TestLedgerAgreesWithItsSlowTwin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		maxSize := rapid.IntRange(0, 4).Draw(t, "max")
+		minSize := rapid.IntRange(0, 3).Draw(t, "min")
+		maxConnecting := rapid.IntRange(1, 3).Draw(t, "maxConnecting")
+		maxIdle := time.Duration(rapid.IntRange(0, 5).Draw(t, "maxIdle")) * time.Second
+		s := &machine{
+			b:   book{max: maxSize, min: minSize, maxConnecting: maxConnecting, maxIdle: maxIdle},
+			m:   twin{max: maxSize, min: minSize, maxConnecting: maxConnecting, maxIdle: maxIdle},
+			now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		}
+		shut := func(t *rapid.T) {
+			if rapid.IntRange(0, 9).Draw(t, "close") > 0 {
+				t.Skip("a pool closes rarely")
+			}
+			s.sweep(t, s.b.shut(), closed, false, true)
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"checkOut": s.checkOut, "checkOut again": s.checkOut, "dial": s.dial, "dial again": s.dial,
+			"dialed": s.dialed, "dial fails": s.dialFails, "checkIn": s.checkIn, "cancel": s.cancel,
+			"clear": s.clear, "resume": s.resume, "resume again": s.resume, "expire": s.expire, "close": shut,
+			"time": func(t *rapid.T) {
+				s.now = s.now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond)
+			},
+			"": s.check,
+		})
+	})
+}

@@ -1,0 +1,177 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sextantdb/sextant/event"
+	"github.com/sextantdb/sextant/mongoerr"
+)
+
+// aliveAfter is the idle time after which a connection is looked at before it is handed out: a member that steps down
+// or stops closes its connections, and a command that may not be sent twice should not be spent on finding that out.
+const aliveAfter = time.Second
+
+// CheckOut hands out a connection: the idle one used last, else one that comes back or is opened meanwhile, first come,
+// first served. It waits until the context ends or WaitTimeout is over; the error says what it waited for. A failed
+// dial is returned as it is, with its stage; a pool that is cleared, or paused, gives an error that wraps
+// mongoerr.ErrPoolCleared.
+func (p *Pool) CheckOut(ctx context.Context) (*Conn, error) {
+	start := time.Now()
+	p.mu.Lock()
+	p.publish(event.PoolEvent{Type: event.CheckOutStarted})
+	for {
+		c, drops := p.book.take(start)
+		p.publishDrops(drops)
+		if c == nil {
+			return p.wait(ctx, start, drops)
+		}
+		if start.Sub(c.since) < aliveAfter {
+			p.publish(event.PoolEvent{Type: event.ConnectionCheckOut, ConnectionID: c.id, Duration: time.Since(start)})
+			p.unlock()
+			closeAll(drops)
+			return c, nil
+		}
+		p.unlock()
+		closeAll(drops)
+		alive := c.Alive()
+		p.mu.Lock()
+		if alive {
+			c.since = start // looked at
+			p.publish(event.PoolEvent{Type: event.ConnectionCheckOut, ConnectionID: c.id, Duration: time.Since(start)})
+			p.unlock()
+			return c, nil
+		}
+		p.book.checkIn(c, true, start)
+		p.lost(c, event.ReasonError)
+		p.unlock()
+		c.Conn.Close()
+		p.mu.Lock()
+	}
+}
+
+// wait is CheckOut when nothing is idle. It is called with mu held.
+func (p *Pool) wait(ctx context.Context, start time.Time, drops []dropped) (*Conn, error) {
+	if err := p.refusal(); err != nil {
+		p.publish(event.PoolEvent{Type: event.CheckOutFailed, Reason: reasonOf(err), Err: err, Duration: time.Since(start)})
+		p.unlock()
+		closeAll(drops)
+		return nil, err
+	}
+	w := &waiter{got: make(chan delivery, 1)}
+	p.book.wait(w)
+	p.dialMore(false)
+	p.unlock()
+	closeAll(drops)
+
+	var timeout <-chan time.Time
+	if p.o.WaitTimeout > 0 {
+		t := time.NewTimer(p.o.WaitTimeout)
+		defer t.Stop()
+		timeout = t.C
+	}
+	select {
+	case d := <-w.got:
+		return p.served(d, start)
+	case <-ctx.Done():
+		return nil, p.giveUp(w, ctx.Err(), start)
+	case <-timeout:
+		return nil, p.giveUp(w, nil, start)
+	}
+}
+
+// refusal says why nobody may wait now, nil if one may.
+func (p *Pool) refusal() error {
+	switch p.book.status {
+	case closed:
+		return p.closedError()
+	case paused:
+		return p.pausedError(p.book.cause)
+	}
+	return nil
+}
+
+func (p *Pool) served(d delivery, start time.Time) (*Conn, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if d.err != nil {
+		p.publish(event.PoolEvent{Type: event.CheckOutFailed, Reason: reasonOf(d.err), Err: d.err, Duration: time.Since(start)})
+		return nil, d.err
+	}
+	p.publish(event.PoolEvent{Type: event.ConnectionCheckOut, ConnectionID: d.conn.id, Duration: time.Since(start)})
+	return d.conn, nil
+}
+
+// giveUp takes a waiter out of the queue. One that was served at the same moment gives back what it got.
+func (p *Pool) giveUp(w *waiter, cause error, start time.Time) error {
+	p.mu.Lock()
+	waited := p.book.cancel(w)
+	err := p.waitError(cause, time.Since(start))
+	p.publish(event.PoolEvent{Type: event.CheckOutFailed, Reason: event.ReasonTimeout, Err: err, Duration: time.Since(start)})
+	p.unlock()
+	if !waited {
+		if d := <-w.got; d.conn != nil {
+			p.checkIn(d.conn, false)
+		}
+	}
+	return err
+}
+
+// waitError says how long somebody waited, and for what. It is called under mu, after the waiter left.
+func (p *Pool) waitError(cause error, waited time.Duration) error {
+	b := &p.book
+	var why []string
+	if b.max > 0 && b.busy.n >= b.max {
+		why = append(why, fmt.Sprintf("all %d connections are in use (maxPoolSize %d)", b.busy.n, b.max))
+	} else {
+		why = append(why, fmt.Sprintf("%d connections are in use", b.busy.n))
+	}
+	if b.pending.n > 0 {
+		why = append(why, fmt.Sprintf("%d being opened (maxConnecting %d)", b.pending.n, b.maxConnecting))
+	}
+	if b.waiting.n > 0 {
+		why = append(why, fmt.Sprintf("%d other callers wait", b.waiting.n))
+	}
+	e := mongoerr.Wrap(mongoerr.StageCheckout, cause, "no connection to %s within %s: %s",
+		p.addr, event.FormatDuration(waited), strings.Join(why, ", "))
+	e.Server = p.addr
+	e.TimedOut = e.TimedOut || cause == nil
+	return e
+}
+
+func (p *Pool) closedError() error {
+	e := mongoerr.Wrap(mongoerr.StageCheckout, mongoerr.ErrPoolClosed, "no connection to %s", p.addr)
+	e.Server = p.addr
+	return e
+}
+
+// pausedError says that the pool waits for its member to be seen again. No cause: it was never seen.
+func (p *Pool) pausedError(cause error) error {
+	e := mongoerr.Wrap(mongoerr.StageCheckout, mongoerr.ErrPoolCleared, "no connection to %s", p.addr)
+	e.Server = p.addr
+	if cause != nil {
+		e.Cause = clearedCause{cause}
+	}
+	return e
+}
+
+func reasonOf(err error) string {
+	switch e, _ := err.(*mongoerr.Error); {
+	case e == nil, e.Stage != mongoerr.StageCheckout:
+		return event.ReasonConnectionError
+	case e.Cause == mongoerr.ErrPoolClosed:
+		return event.ReasonPoolClosed
+	}
+	return event.ReasonConnectionError
+}
+
+// clearedCause is the failure for which a pool was cleared. It is mongoerr.ErrPoolCleared too.
+type clearedCause struct{ cause error }
+
+func (c clearedCause) Error() string {
+	return mongoerr.ErrPoolCleared.Error() + ": " + c.cause.Error()
+}
+
+func (c clearedCause) Unwrap() []error { return []error{mongoerr.ErrPoolCleared, c.cause} }

@@ -1,0 +1,96 @@
+package pool
+
+import (
+	"context"
+	"time"
+
+	"github.com/sextantdb/sextant/event"
+	"github.com/sextantdb/sextant/internal/conn"
+)
+
+// Info is what operations need to know of a connection's member. It comes from the connection's own hello, never from a
+// monitor's: the member may have changed in between.
+type Info struct {
+	Kind           event.Kind
+	MaxWire        int32
+	MaxBSON        int32         // bytes of a document
+	MaxMessage     int32         // bytes of a message
+	MaxBatch       int32         // writes of a command
+	SessionTimeout time.Duration // 0: the member has no sessions
+}
+
+// Conn is a connection of a pool. Whoever checked it out calls CheckIn once.
+type Conn struct {
+	*conn.Conn
+	Info Info
+	pool *Pool
+	id   int64
+	gen  uint64
+
+	// Guarded by the pool's mu.
+	where      whereabouts
+	since      time.Time // when it became idle
+	prev, next *Conn
+	cancel     context.CancelFunc // of the dial, while pending
+}
+
+// ID numbers the connections of a pool from 1 in order of creation.
+func (c *Conn) ID() int64 { return c.id }
+
+// Generation is that of the pool when the connection was made.
+func (c *Conn) Generation() uint64 { return c.gen }
+
+// Address is the address of the connection's member.
+func (c *Conn) Address() string { return c.pool.addr }
+
+// CheckIn gives the connection back. A broken or outdated one is closed. A second call does nothing.
+func (c *Conn) CheckIn() { c.pool.checkIn(c, true) }
+
+// checkIn tells of it only if the connection's check-out was told too.
+func (p *Pool) checkIn(c *Conn, tell bool) {
+	broken, now := c.Broken(), time.Now()
+	p.mu.Lock()
+	if c.where != busy {
+		p.mu.Unlock()
+		return
+	}
+	if tell {
+		p.publish(event.PoolEvent{Type: event.ConnectionCheckIn, ConnectionID: c.id})
+	}
+	w, reason := p.book.checkIn(c, broken, now)
+	if reason != "" {
+		p.lost(c, reason)
+	} else if w == nil && len(p.book.idle) == 1 && p.o.MaxIdle > 0 {
+		p.poke() // the maintainer has no timer running
+	}
+	p.unlock()
+	if reason != "" {
+		c.Conn.Close()
+	}
+	if w != nil {
+		w.got <- delivery{conn: c}
+	}
+}
+
+// lost notes, under mu, that a connection left the ledger, which may make room for another.
+func (p *Pool) lost(c *Conn, reason string) {
+	p.publish(event.PoolEvent{Type: event.ConnectionClosed, ConnectionID: c.id, Reason: reason})
+	p.noteDrained()
+	p.dialMore(false)
+	if p.o.Min > 0 {
+		p.poke()
+	}
+}
+
+// interrupt closes the connection under whoever uses it, or ends its dial.
+func (c *Conn) interrupt() {
+	c.pool.mu.Lock()
+	cancel, sock := c.cancel, c.Conn
+	c.pool.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+	if sock != nil {
+		sock.Close()
+	}
+}

@@ -1,0 +1,210 @@
+// Package pool keeps the connections of one member: those in use, those that wait to be used, those being opened.
+//
+// book.go is the ledger, which is pure; Pool is the lock round it. A pool owns a goroutine for each dial, of which there
+// are at most MaxConnecting, and, if it has a minimum size or an idle time, one maintainer; Close cancels them and waits.
+// A Pool is safe for concurrent use. A connection that was checked out belongs to one goroutine at a time.
+package pool
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sextantdb/sextant/event"
+	"github.com/sextantdb/sextant/internal/conn"
+)
+
+// Options are the settings of one pool. Open is required.
+type Options struct {
+	Max           int           // greatest number of connections; 0 is no limit
+	Min           int           // number kept open, also unused
+	MaxConnecting int           // greatest number being opened at a time; 0 means 2
+	MaxIdle       time.Duration // unused for longer, a connection is closed; 0 is no limit
+	WaitTimeout   time.Duration // greatest time to wait for a connection; 0 leaves it to the context
+
+	// Open opens a connection, handshake and authentication included. It ends when ctx does.
+	Open func(ctx context.Context) (*conn.Conn, error)
+	// Inspect reads once from a new connection what operations will ask of it. Nil is allowed.
+	Inspect func(*conn.Conn) Info
+	// Failed is told of an error of Open, with the generation of the connection, before the one who waits for it learns
+	// of it. It may clear the pool. Nil is allowed.
+	Failed func(err error, generation uint64)
+	// Publish takes the events of the pool in order. It must not block or call back. Nil is allowed.
+	Publish func(*event.PoolEvent)
+}
+
+// Pool is the pool of one member. It starts paused: Ready lets it work.
+type Pool struct {
+	addr string
+	o    Options
+	ctx  context.Context // of the pool's goroutines
+	stop context.CancelFunc
+	wake chan struct{} // to the maintainer, capacity 1
+	wg   sync.WaitGroup
+	load atomic.Int64 // connections in use and waiters, for readers without the lock
+
+	// mu guards book and what follows. It is never held across a wait, a dial, a close or a callback other than Publish.
+	mu      sync.Mutex
+	book    book
+	known   bool          // PoolCreated was published and the maintainer started
+	fillAt  time.Time     // after a failed dial for the minimum size: when to try again
+	drained chan struct{} // closed when the pool is closed and the last connection in use came back
+}
+
+// New makes a paused pool for the member addr. It does nothing yet: no goroutine, no connection.
+func New(addr string, o Options) *Pool {
+	if o.MaxConnecting <= 0 {
+		o.MaxConnecting = 2
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	return &Pool{
+		addr: addr, o: o, ctx: ctx, stop: stop,
+		wake:    make(chan struct{}, 1),
+		drained: make(chan struct{}),
+		book:    book{max: o.Max, min: o.Min, maxConnecting: o.MaxConnecting, maxIdle: o.MaxIdle},
+	}
+}
+
+// Address is the address of the pool's member.
+func (p *Pool) Address() string { return p.addr }
+
+// Load is the number of connections in use and of callers who wait for one.
+func (p *Pool) Load() int { return int(p.load.Load()) }
+
+// Generation is the number of times the pool was cleared.
+func (p *Pool) Generation() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.book.gen
+}
+
+// Stats counts the connections.
+func (p *Pool) Stats() event.PoolStats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b := &p.book
+	return event.PoolStats{
+		InUse: b.busy.n, Idle: len(b.idle), Pending: b.pending.n, Waiting: b.waiting.n,
+		Total: b.total(), Generation: b.gen,
+	}
+}
+
+// unlock ends a change of the ledger.
+func (p *Pool) unlock() {
+	p.load.Store(int64(p.book.busy.n + p.book.waiting.n))
+	p.mu.Unlock()
+}
+
+// Ready lets a paused pool hand out and open connections. It is called when the member has answered its monitor.
+func (p *Pool) Ready() {
+	p.mu.Lock()
+	defer p.unlock()
+	if !p.book.resume() {
+		return
+	}
+	if !p.known {
+		// A member that never becomes ready, as an arbiter, has no pool to speak of.
+		p.known = true
+		p.publish(event.PoolEvent{Type: event.PoolCreated, MaxSize: p.o.Max, MinSize: p.o.Min, MaxIdle: p.o.MaxIdle})
+		if p.o.Min > 0 || p.o.MaxIdle > 0 {
+			p.wg.Add(1)
+			go p.maintain()
+		}
+	}
+	p.publish(event.PoolEvent{Type: event.PoolReady})
+	p.fillAt = time.Time{}
+	p.poke()
+}
+
+// Clear starts a new generation: connections of older ones are not used again, those who wait fail at once with an
+// error that wraps mongoerr.ErrPoolCleared and the cause, and the pool is paused until Ready. With interrupt the
+// connections in use are closed at once, which fails their operations.
+func (p *Pool) Clear(cause error, interrupt bool) {
+	p.mu.Lock()
+	s := p.book.clear(cause, interrupt)
+	if s.changed {
+		p.publish(event.PoolEvent{Type: event.PoolCleared, Err: cause, Interrupt: interrupt})
+	}
+	p.publishDrops(s.drops)
+	p.unlock()
+	for _, w := range s.failed {
+		w.got <- delivery{err: p.pausedError(cause)}
+	}
+	for _, c := range s.cut {
+		c.interrupt()
+	}
+	closeAll(s.drops)
+}
+
+// Close shuts the pool for good: those who wait fail with mongoerr.ErrPoolClosed, dials are cancelled, idle
+// connections closed. Those in use may come back until ctx ends; then they are closed under their operations.
+// It returns when every goroutine of the pool has ended.
+func (p *Pool) Close(ctx context.Context) {
+	p.mu.Lock()
+	s := p.book.shut()
+	p.publishDrops(s.drops)
+	p.noteDrained()
+	p.unlock()
+	p.stop()
+	for _, w := range s.failed {
+		w.got <- delivery{err: p.closedError()}
+	}
+	closeAll(s.drops)
+	p.wg.Wait()
+	select {
+	case <-p.drained:
+	case <-ctx.Done():
+		p.cutBusy()
+	}
+	if s.changed {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.known {
+			p.publish(event.PoolEvent{Type: event.PoolClosed})
+		}
+	}
+}
+
+func (p *Pool) cutBusy() {
+	p.mu.Lock()
+	left := p.book.busy.all(nil)
+	p.mu.Unlock()
+	for _, c := range left {
+		c.interrupt()
+	}
+}
+
+// noteDrained is called under mu whenever connections in use may have become none.
+func (p *Pool) noteDrained() {
+	if p.book.status != closed || p.book.busy.n > 0 {
+		return
+	}
+	select {
+	case <-p.drained:
+	default:
+		close(p.drained)
+	}
+}
+
+// publish hands an event on, under mu so that the order of events is that of the ledger.
+func (p *Pool) publish(e event.PoolEvent) {
+	if p.o.Publish == nil {
+		return
+	}
+	out := new(e) // the copy keeps an unpublished event off the heap
+	out.Address, out.Generation = p.addr, p.book.gen
+	p.o.Publish(out)
+}
+
+func (p *Pool) publishDrops(drops []dropped) {
+	for _, d := range drops {
+		p.publish(event.PoolEvent{Type: event.ConnectionClosed, ConnectionID: d.conn.id, Reason: d.reason})
+	}
+}
+
+func closeAll(drops []dropped) {
+	for _, d := range drops {
+		d.conn.Conn.Close()
+	}
+}
