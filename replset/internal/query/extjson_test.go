@@ -174,3 +174,49 @@ func must(err error) {
 		panic(err)
 	}
 }
+
+// jsonText prints a value as Extended JSON, types told apart.
+func jsonText(v bson.RawValue) string {
+	switch v.Type {
+	case 0:
+		return "(missing)"
+	case bson.TypeEmbeddedDocument:
+		var parts []string
+		for k, e := range bson.Raw(v.Value).All() {
+			parts = append(parts, strconv.Quote(k)+":"+jsonText(e))
+		}
+		return "{" + strings.Join(parts, ",") + "}"
+	case bson.TypeArray:
+		var parts []string
+		for _, e := range bson.RawArray(v.Value).All() {
+			parts = append(parts, jsonText(e))
+		}
+		return "[" + strings.Join(parts, ",") + "]"
+	case bson.TypeInt32:
+		n, _ := v.Int32OK()
+		return strconv.Itoa(int(n))
+	case bson.TypeInt64:
+		n, _ := v.Int64OK()
+		return fmt.Sprintf(`{"$numberLong":"%d"}`, n)
+	case bson.TypeDouble:
+		f, _ := v.DoubleOK()
+		return fmt.Sprintf(`{"$numberDouble":"%v"}`, f)
+	case bson.TypeDecimal128:
+		d, _ := v.Decimal128OK()
+		return fmt.Sprintf(`{"$numberDecimal":"%v"}`, d)
+	case bson.TypeString:
+		return strconv.Quote(text(v))
+	case bson.TypeDateTime:
+		n, _ := v.DateTimeOK()
+		return fmt.Sprintf(`{"$date":{"$numberLong":"%d"}}`, n)
+	case bson.TypeBoolean:
+		b, _ := v.BooleanOK()
+		return strconv.FormatBool(b)
+	case bson.TypeNull:
+		return "null"
+	case bson.TypeObjectID:
+		id, _ := v.ObjectIDOK()
+		return fmt.Sprintf(`{"$oid":"%s"}`, id.Hex())
+	}
+	return fmt.Sprintf(`{"%v":"%x"}`, v.Type, v.Value)
+}

@@ -23,6 +23,9 @@ func (t *bitTest) holds(v bson.RawValue, _ *state) bool {
 		bit = func(i uint32) bool { return int(i/8) < len(data) && data[i/8]>>(i%8)&1 == 1 }
 	} else {
 		n, ok := value.Integral(v)
+		if v.Type == bson.TypeDecimal128 { // rounded rather than refused
+			n, ok = value.CutLong(v), true
+		}
 		if !ok {
 			return false
 		}
@@ -83,6 +86,8 @@ func bitPositions(list bson.Raw) ([]uint32, error) {
 func maskPositions(name string, arg bson.RawValue) ([]uint32, error) {
 	n, whole := value.Integral(arg)
 	switch {
+	case arg.Type == bson.TypeDouble && value.Float(arg) != math.Trunc(value.Float(arg)):
+		return nil, fail(mongoerr.CodeFailedToParse, "Expected an integer: %s", value.PrintElement(name, arg))
 	case !whole:
 		return nil, fail(mongoerr.CodeFailedToParse, "Cannot represent as a 64-bit integer: %s", value.PrintElement(name, arg))
 	case n < 0:

@@ -98,11 +98,11 @@ func (t *in) holds(v bson.RawValue, st *state) bool {
 type modTest struct{ divisor, remainder int64 }
 
 func (m modTest) holds(v bson.RawValue, _ *state) bool {
-	if !value.IsNumber(v) || value.IsNaN(v) {
+	if !value.IsNumber(v) {
 		return false
 	}
 	if m.divisor == -1 { // the smallest long divided by -1 has no answer in a long
 		return m.remainder == 0
 	}
-	return value.Long(v)%m.divisor == m.remainder
+	return value.CutLong(v)%m.divisor == m.remainder
 }

@@ -20,7 +20,7 @@ type typeTest struct {
 }
 
 func (t *typeTest) holds(v bson.RawValue, _ *state) bool {
-	return v.Type != 0 && (t.types[v.Type] || t.numbers && value.IsNumber(v))
+	return t.types[v.Type] || t.numbers && value.IsNumber(v)
 }
 
 // parseTypes reads the argument of $type: an alias, a code, or an array of these.
@@ -71,7 +71,7 @@ func (t *typeTest) addAlias(s string) error {
 }
 
 var typeCodes = func() map[bson.Type]bool {
-	m := map[bson.Type]bool{bson.TypeMinKey: true, bson.TypeMaxKey: true}
+	m := map[bson.Type]bool{0: true, bson.TypeMinKey: true, bson.TypeMaxKey: true}
 	for t := bson.TypeDouble; t <= bson.TypeDecimal128; t++ {
 		m[t] = true
 	}

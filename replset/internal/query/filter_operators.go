@@ -2,6 +2,7 @@ package query
 
 import (
 	"math"
+	"slices"
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/replset/internal/query/value"
@@ -105,11 +106,20 @@ func (p *parser) in(at, name string, arg bson.RawValue) (node, error) {
 			values = append(values, v)
 		}
 	}
-	l := &leaf{path: newPath(at), leaves: true, test: newIn(values, regexes, p.coll)}
+	l := &leaf{path: newPath(at), leaves: true, test: p.membership(values, regexes)}
 	if name == "$nin" {
 		return &not{sub: l}, nil
 	}
 	return l, nil
+}
+
+// membership makes an equality of one value, which takes undefined for null as $in itself does not.
+func (p *parser) membership(values []bson.RawValue, regexes []*regexTest) test {
+	values = slices.CompactFunc(values, func(a, b bson.RawValue) bool { return value.CompareWith(a, b, p.coll) == 0 })
+	if len(values) == 1 && len(regexes) == 0 {
+		return &comparison{op: opEq, want: values[0], coll: p.coll}
+	}
+	return newIn(values, regexes, p.coll)
 }
 
 func (p *parser) not(path string, arg bson.RawValue, _ bson.Raw, at level) (node, error) {
@@ -183,9 +193,18 @@ func (p *parser) mod(at string, arg bson.RawValue, _ bson.Raw, _ level) (node, e
 	case len(v) > 2:
 		return nil, bad("malformed mod, too many elements")
 	}
-	m := modTest{divisor: value.Long(v[0]), remainder: value.Long(v[1])}
+	m := modTest{divisor: cutInt(v[0]), remainder: cutInt(v[1])}
 	if m.divisor == 0 {
 		return nil, bad("divisor cannot be 0")
 	}
 	return &leaf{path: newPath(at), leaves: true, test: m}, nil
+}
+
+// cutInt converts to 32 bits as the machine does: a long loses its upper half, what else does not fit is the smallest int.
+func cutInt(v bson.RawValue) int64 {
+	n := value.CutLong(v)
+	if v.Type != bson.TypeInt64 && n != int64(int32(n)) {
+		return math.MinInt32
+	}
+	return int64(int32(n))
 }

@@ -18,9 +18,11 @@ const (
 )
 
 type parser struct {
-	opts  Options
-	coll  *value.Collator
-	depth int
+	opts    Options
+	coll    *value.Collator
+	noExpr  string // why $expr may not be used here, empty if it may
+	noWhere bool
+	depth   int
 }
 
 // maxFilterDepth bounds the nesting of logical operators, as the server does with its parser.
@@ -29,7 +31,7 @@ const maxFilterDepth = 100
 // keyword parses an operator that stands where a field name could.
 type keyword func(p *parser, name string, arg bson.RawValue, at level) (node, error)
 
-// keywords are the operators without a path. It is filled by init-free composition in keywordTable.
+// keywordFor finds the operators that have no path. The parts of a database reference look like such and are fields.
 func keywordFor(name string) keyword {
 	switch name {
 	case "$and", "$or", "$nor":
@@ -46,6 +48,10 @@ func keywordFor(name string) keyword {
 		return (*parser).textSearch
 	case "$jsonSchema":
 		return (*parser).jsonSchema
+	case "$ref", "$id", "$db":
+		return func(p *parser, name string, arg bson.RawValue, _ level) (node, error) {
+			return p.compare(name, opEq, arg)
+		}
 	}
 	return nil
 }
@@ -62,10 +68,9 @@ func (p *parser) document(doc bson.Raw, at level) (node, error) {
 		if err != nil {
 			return nil, err
 		}
-		if n != nil {
-			all.subs = append(all.subs, n)
-		}
+		all.add(n)
 	}
+	all.order()
 	return all, nil
 }
 
@@ -74,9 +79,7 @@ func (p *parser) element(name string, arg bson.RawValue, at level) (node, error)
 		if k := keywordFor(name); k != nil {
 			return k(p, name, arg, at)
 		}
-		if !isReference(name) || at == levelTop {
-			return nil, bad("unknown top level operator: %s", name)
-		}
+		return nil, bad("unknown top level operator: %s", name)
 	}
 	if isOperators(arg, false) {
 		subs, err := p.operators(name, bson.Raw(arg.Value), at)
@@ -97,9 +100,6 @@ func conjunction(subs []node) node {
 	}
 	return &and{subs: subs}
 }
-
-// isReference says whether the name is a part of a database reference, which looks like an operator and is none.
-func isReference(name string) bool { return name == "$ref" || name == "$id" || name == "$db" }
 
 // isOperators says whether a value is a document of operators rather than a document to compare with: its first name
 // begins with $ and it is no database reference. A lenient caller takes any of $ref, $id, $db for a reference.
@@ -163,7 +163,12 @@ func (p *parser) logical(name string, arg bson.RawValue, at level) (node, error)
 	}
 	switch name {
 	case "$and":
-		return &and{subs: subs}, nil
+		all := &and{}
+		for _, s := range subs {
+			all.add(s)
+		}
+		all.order()
+		return all, nil
 	case "$or":
 		return &or{subs: subs}, nil
 	}
@@ -180,9 +185,9 @@ func (p *parser) constant(name string, arg bson.RawValue, _ level) (node, error)
 	return constant(name == "$alwaysTrue"), nil
 }
 
-func (p *parser) where(_ string, _ bson.RawValue, at level) (node, error) {
-	if at == levelElement {
-		return nil, bad("$where can only be applied to the top-level document")
+func (p *parser) where(string, bson.RawValue, level) (node, error) {
+	if p.noWhere {
+		return nil, bad("$where is not allowed in this context")
 	}
 	return nil, bad("no globalScriptEngine in $where parsing")
 }
@@ -198,6 +203,12 @@ func (p *parser) textSearch(_ string, arg bson.RawValue, at level) (node, error)
 }
 
 func (p *parser) expression(_ string, _ bson.RawValue, at level) (node, error) {
+	if p.noExpr != "" {
+		return nil, fail(mongoerr.CodeQueryFeatureNotAllowed, "%s", p.noExpr)
+	}
+	if at == levelElement {
+		return nil, bad("$expr can only be applied to the top-level document")
+	}
 	return nil, bad("$expr is not served yet")
 }
 

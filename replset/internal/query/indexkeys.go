@@ -132,7 +132,7 @@ func follow(doc bson.Raw, path string) (v bson.RawValue, rest, name string) {
 		first, tail, more := strings.Cut(path, ".")
 		v = value.Get(doc, first)
 		switch {
-		case v.Type == bson.TypeArray, !more:
+		case v.Type == bson.TypeArray, !more, tail == "" && v.Type != bson.TypeEmbeddedDocument:
 			return v, tail, first
 		case v.Type != bson.TypeEmbeddedDocument:
 			return value.Missing, "", first

@@ -50,7 +50,7 @@ func each(doc bson.Raw, parts []string, leaves bool, f visit) bool {
 		return f(v, -1)
 	}
 	rest := parts[used:]
-	if len(rest) == 0 {
+	if len(rest) == 0 || len(rest) == 1 && rest[0] == "" { // "a." means a, once a is an array
 		if leaves && eachElement(bson.RawArray(v.Value), f) {
 			return true
 		}

@@ -10,6 +10,7 @@
 package query
 
 import (
+	"errors"
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
@@ -38,4 +39,13 @@ func bad(format string, args ...any) error {
 
 func fail(code int32, format string, args ...any) error {
 	return mongoerr.Server(code, format, args...)
+}
+
+// prefixed puts words before the message of a server error.
+func prefixed(prefix string, err error) error {
+	var e *mongoerr.Error
+	if errors.As(err, &e) {
+		return fail(e.Code, "%s%s", prefix, e.Message)
+	}
+	return err
 }

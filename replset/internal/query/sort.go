@@ -11,8 +11,9 @@ import (
 // Sort is a parsed sort pattern. A document's sort key is the least (for a descending field: the greatest) of its index
 // keys, so that an array sorts by its smallest or greatest element.
 type Sort struct {
-	fields []IndexField
-	coll   *value.Collator
+	fields  []IndexField
+	coll    *value.Collator
+	natural int
 }
 
 // ParseSort parses a sort document: 1 or -1 for each path.
@@ -27,12 +28,31 @@ func ParseSortWith(doc bson.Raw, o Options) (*Sort, error) {
 	s := &Sort{coll: c}
 	for path, v := range doc.All() {
 		n, ok := value.Integral(v)
+		if path == "$natural" && ok && (n == 1 || n == -1) {
+			s.natural = int(n)
+			continue
+		}
+		if v.Type == bson.TypeEmbeddedDocument && value.Get(bson.Raw(v.Value), "$meta").Type != 0 {
+			return nil, bad("must have $meta projection for all $meta sort keys")
+		}
 		if !ok || (n != 1 && n != -1) || path == "" {
 			return nil, bad("bad sort specification")
 		}
 		s.fields = append(s.fields, IndexField{Path: path, Descending: n < 0})
 	}
+	if s.natural != 0 {
+		s.fields = nil
+	}
 	return s, nil
+}
+
+// Natural is 1 or -1 if the pattern holds $natural: the order of storage, or its reverse, is asked for and any other field of
+// the pattern is ignored. Otherwise it is 0.
+func (s *Sort) Natural() int {
+	if s == nil {
+		return 0
+	}
+	return s.natural
 }
 
 // Fields is the pattern, for the choice of an index that delivers the order.

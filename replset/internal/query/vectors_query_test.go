@@ -2,6 +2,7 @@ package query
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
@@ -32,8 +33,18 @@ func findVector(v vector) ([]bson.Raw, error) {
 	if err != nil {
 		return nil, err
 	}
+	var p *Projection
+	if spec := value.Doc(options.Lookup("projection")); !spec.IsEmpty() {
+		if p, err = ParseProjection(spec, f); err != nil {
+			return nil, err
+		}
+	}
+	docs := v.raws("docs")
+	if s.Natural() < 0 || value.Long(word(options.Lookup("hint"), "$natural")) < 0 {
+		slices.Reverse(docs)
+	}
 	var got []bson.Raw
-	for _, d := range v.raws("docs") {
+	for _, d := range docs {
 		ok, _, err := f.Eval(d)
 		if err != nil {
 			return nil, executorError(err)
@@ -50,7 +61,23 @@ func findVector(v vector) ([]bson.Raw, error) {
 	if limit := value.Long(options.Lookup("limit")); limit > 0 {
 		got = got[:min(int(limit), len(got))]
 	}
+	if p != nil {
+		return projectAll(got, f, p)
+	}
 	return got, nil
+}
+
+func projectAll(docs []bson.Raw, f *Filter, p *Projection) ([]bson.Raw, error) {
+	for i, d := range docs {
+		_, pos, err := f.Eval(d)
+		if err != nil {
+			return nil, err
+		}
+		if docs[i], err = p.Apply(d, pos); err != nil {
+			return nil, executorError(err)
+		}
+	}
+	return docs, nil
 }
 
 // executorError adds what the find command puts before a failure on a document.

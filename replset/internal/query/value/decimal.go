@@ -203,3 +203,19 @@ func integralDecimal(d *apd.Decimal) (int64, bool) {
 	n := clampDecimal(d)
 	return n, d.Cmp(IntDecimal(n)) == 0
 }
+
+// roundDecimal rounds half-even; the smallest long stands for what does not fit.
+func roundDecimal(d *apd.Decimal) int64 {
+	if d.Form != apd.Finite || d.NumDigits()+int64(d.Exponent) > 20 {
+		return math.MinInt64
+	}
+	var r apd.Decimal
+	if _, err := decimals.RoundToIntegralValue(&r, d); err != nil {
+		return math.MinInt64
+	}
+	n, err := r.Int64()
+	if err != nil {
+		return math.MinInt64
+	}
+	return n
+}

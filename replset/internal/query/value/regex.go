@@ -39,7 +39,7 @@ func CompileRegex(pattern, options string) (*Regex, error) {
 	}
 	re, err := regexp2.Compile(asciiClasses(pattern), flags)
 	if err != nil {
-		return nil, mongoerr.Server(mongoerr.CodeBadValue, "Regular expression is invalid: %s", err)
+		return nil, mongoerr.Server(51091, "Regular expression is invalid: %s", err)
 	}
 	re.MatchTimeout = matchTimeout
 	return &Regex{Pattern: pattern, Options: options, re: re}, nil

@@ -165,6 +165,23 @@ func Long(v bson.RawValue) int64 {
 	return 0
 }
 
+// CutLong gives a number as the machine converts it: a double cut toward zero, a decimal rounded half-even, and the smallest
+// long for what a long cannot hold, NaN too. $mod and the bit operators see numbers this way.
+func CutLong(v bson.RawValue) int64 {
+	switch v.Type {
+	case bson.TypeDouble:
+		f := Float(v)
+		if math.IsNaN(f) || f >= math.MaxInt64 || f < math.MinInt64 {
+			return math.MinInt64
+		}
+		return int64(f)
+	case bson.TypeDecimal128:
+		return roundDecimal(Decimal(v))
+	}
+	n, _ := Int64(v)
+	return n
+}
+
 func clampFloat(f float64) int64 {
 	switch {
 	case math.IsNaN(f):

@@ -1,0 +1,107 @@
+package query
+
+import (
+	"strings"
+
+	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/mongoerr"
+	"github.com/sextantdb/sextant/replset/internal/query/value"
+)
+
+// maxDepth is how deep a stored document may nest.
+const maxDepth = 200
+
+// checkStorable refuses names that begin with a dollar, except those of a database reference, in the element and (deep)
+// below it.
+func checkStorable(e *elem, deep bool) error {
+	if e.parent != nil && !e.parent.isArray() && strings.HasPrefix(e.key, "$") {
+		if err := checkDollar(e); err != nil {
+			return err
+		}
+	}
+	if !deep || !e.container() {
+		return nil
+	}
+	if !e.open && !mayHoldDollar(e.val) {
+		return nil
+	}
+	for _, k := range e.children() {
+		if err := checkStorable(k, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayHoldDollar looks for a dollar in the names of a value that need not be opened otherwise.
+func mayHoldDollar(v bson.RawValue) bool {
+	for k, e := range value.Doc(v).All() {
+		if strings.HasPrefix(k, "$") || mayHoldDollar(e) {
+			return true
+		}
+	}
+	return false
+}
+
+func checkDollar(e *elem) error {
+	siblings, i := e.parent.children(), e.index()
+	left := func(n int) string {
+		if i-n < 0 {
+			return ""
+		}
+		return siblings[i-n].key
+	}
+	switch e.key {
+	case "$db":
+		if e.val.Type != bson.TypeString {
+			return invalidRef("The DBRef $db field must be a String, not a %s", value.TypeName(e.val.Type))
+		}
+		if left(1) != "$id" {
+			return invalidRef("Found $db field without a $id before it, which is invalid.")
+		}
+		if left(2) != "$ref" {
+			return invalidRef("Found $id field without a $ref before it, which is invalid.")
+		}
+	case "$id":
+		if left(1) != "$ref" {
+			return invalidRef("Found $id field without a $ref before it, which is invalid.")
+		}
+	case "$ref":
+		if e.val.Type != bson.TypeString {
+			return invalidRef("The DBRef $ref field must be a String, not a %s", value.TypeName(e.val.Type))
+		}
+		if i+1 >= len(siblings) || siblings[i+1].key != "$id" {
+			return invalidRef("The DBRef $ref field must be followed by a $id field")
+		}
+	default:
+		return fail(mongoerr.CodeDollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", e.key, e.fullName())
+	}
+	return nil
+}
+
+func invalidRef(format string, args ...any) error { return fail(55, format, args...) }
+
+// CheckStorable says why a document cannot be stored as it is: a dollar in front of a name, an _id of a type that cannot be
+// a key.
+func CheckStorable(doc bson.Raw) error {
+	root := newTree(doc)
+	if err := checkID(root); err != nil {
+		return err
+	}
+	if !mayHoldDollar(root.val) {
+		return nil
+	}
+	return checkStorable(root, true)
+}
+
+func checkID(root *elem) error {
+	id := root.child("_id")
+	if id == nil {
+		return nil
+	}
+	switch id.val.Type {
+	case bson.TypeArray, bson.TypeRegex, bson.TypeUndefined:
+		return fail(mongoerr.CodeInvalidIdField, "The '_id' value cannot be of type %s", value.TypeName(id.val.Type))
+	}
+	return nil
+}
