@@ -96,7 +96,7 @@ func TestBoundsHoldEveryMatchingKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, ok := f.Bounds("a")
-	if !ok || len(a) != 1 || a[0].Contains(bson.Int32Value(3)) || !a[0].Contains(bson.Int64Value(9)) || a[0].Contains(bson.StringValue("4")) {
+	if !ok || len(a) != 1 || !a[0].Contains(bson.Int32Value(4)) || !a[0].Contains(bson.Int64Value(9)) || a[0].Contains(bson.StringValue("4")) {
 		t.Errorf("bounds of a: %v %v", a, ok)
 	}
 	b, ok := f.Bounds("b")
