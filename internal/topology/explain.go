@@ -48,7 +48,7 @@ func (t *trial) text(i int, now time.Time) string {
 	dur := event.FormatDuration
 	switch r.rule {
 	case ruleBlocked:
-		return t.d.Invalid(*t.w).Error()
+		return Short(t.d.Invalid(*t.w))
 	case ruleOnly:
 		return "is the one to ask"
 	case ruleWindow:
@@ -96,20 +96,28 @@ func (s *Server) unavailable(now time.Time) string {
 	return text
 }
 
+// Sorts of trouble.
+const (
+	troubleLogin  = "refuses the login"
+	troubleState  = "changes its state"
+	troubleReach  = "unreachable"
+	troubleOthers = "unusable"
+)
+
 // trouble is the sort of failure that made a server Unknown.
 func (s *Server) trouble() string {
 	e, ok := errors.AsType[*mongoerr.Error](s.Err)
 	switch {
 	case mongoerr.IsAuth(s.Err):
-		return "refuses the login"
+		return troubleLogin
 	case mongoerr.IsStateChange(s.Err):
-		return "changes its state"
+		return troubleState
 	case mongoerr.IsNetwork(s.Err) || mongoerr.IsTimeout(s.Err) || !ok:
-		return "unreachable"
+		return troubleReach
 	case e.Stage == mongoerr.StageTLS || e.Stage == mongoerr.StageDial || e.Stage == mongoerr.StageHandshake:
-		return "unreachable"
+		return troubleReach
 	}
-	return "unusable"
+	return troubleOthers
 }
 
 // Short is the heart of an error: its innermost cause, one line.

@@ -3,9 +3,11 @@ package topology
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sextantdb/sextant/event"
+	"github.com/sextantdb/sextant/mongoerr"
 	"github.com/sextantdb/sextant/readpref"
 )
 
@@ -21,7 +23,10 @@ func (t *trial) sentence(found int) string {
 	}
 	head := "no member serves " + w.String() + where + ": "
 	if err := d.Invalid(*w); err != nil {
-		return head + err.Error()
+		return head + Short(err)
+	}
+	if d.Kind == event.Single && len(d.Servers) == 1 && mongoerr.IsConfig(d.Servers[0].Err) {
+		return head + Short(d.Servers[0].Err)
 	}
 	if w.Address != "" && d.Server(w.Address) == nil {
 		return head + w.Address + " is not in the topology any more"
@@ -30,12 +35,12 @@ func (t *trial) sentence(found int) string {
 	if t.wantsPrimary() && d.Kind == event.ReplicaSetNoPrimary && len(d.Servers) > 0 {
 		parts = append(parts, t.noPrimary())
 	}
-	parts = append(parts, t.tally()...)
 	for _, r := range d.Removed {
 		if d.refused(r) {
 			parts = append(parts, r.Addr+" "+r.Reason)
 		}
 	}
+	parts = append(parts, t.tally()...)
 	if len(parts) == 0 {
 		parts = append(parts, "no member is known")
 	}
@@ -63,28 +68,30 @@ func (t *trial) noPrimary() string {
 
 // group is members that fall for the same reason.
 type group struct {
-	text  string // "%s have other tags"; %s is the counted noun
-	kinds []event.Kind
-	notes []string // distinct causes in brackets
+	rank      int    // the telling reasons come first
+	one, many string // what is said of one member, of several
+	kinds     []event.Kind
+	notes     []string // distinct causes, for the brackets
 }
 
 // tally counts the members by what is wrong with them: "2 secondaries have other tags", "1 member unreachable (connection
-// refused)".
+// refused)", "1 is the primary".
 func (t *trial) tally() []string {
 	var groups []*group
 	for i, s := range t.d.Servers {
-		text, note := t.tallyText(i)
-		at := slices.IndexFunc(groups, func(g *group) bool { return g.text == text })
+		g, note := t.groupOf(i)
+		at := slices.IndexFunc(groups, func(o *group) bool { return o.one == g.one })
 		if at < 0 {
 			at = len(groups)
-			groups = append(groups, &group{text: text})
+			groups = append(groups, &g)
 		}
-		g := groups[at]
-		g.kinds = append(g.kinds, s.Kind)
-		if note != "" && !slices.Contains(g.notes, note) {
-			g.notes = append(g.notes, note)
+		in := groups[at]
+		in.kinds = append(in.kinds, s.Kind)
+		if note != "" && !slices.Contains(in.notes, note) {
+			in.notes = append(in.notes, note)
 		}
 	}
+	slices.SortStableFunc(groups, func(a, b *group) int { return a.rank - b.rank })
 	out := make([]string, len(groups))
 	for i, g := range groups {
 		out[i] = g.String()
@@ -92,85 +99,93 @@ func (t *trial) tally() []string {
 	return out
 }
 
-// String counts the group: what stands before "|" in its text is for one member, what stands after it for several.
-func (g *group) String() string {
-	one, many, split := strings.Cut(g.text, "|")
-	text := one
-	if split && len(g.kinds) > 1 {
-		text = many
-	}
-	s := count(len(g.kinds), noun(g.kinds)) + " " + text
-	if len(g.notes) > 0 {
-		const shown = 2
-		notes := g.notes
-		if len(notes) > shown {
-			notes = append(slices.Clone(notes[:shown]), "...")
-		}
-		s += " (" + strings.Join(notes, "; ") + ")"
-	}
-	return s
-}
-
-func (t *trial) tallyText(i int) (text, note string) {
+// groupOf says in which group a server falls, and what to note in its brackets.
+func (t *trial) groupOf(i int) (g group, note string) {
 	s, r := t.d.Servers[i], t.why[i]
 	switch r.rule {
+	case ruleTags:
+		return group{rank: 0, one: "has other tags", many: "have other tags"}, ""
+	case ruleStale:
+		limit := event.FormatDuration(r.limit)
+		return group{rank: 0, one: "is staler than " + limit, many: "are staler than " + limit}, ""
+	case ruleSelector:
+		return same(0, "dropped by the caller's selector"), ""
 	case ruleUnavailable:
 		if s.Err == nil {
-			return "not checked yet", ""
+			return same(2, "not checked yet"), ""
 		}
-		trouble := s.trouble()
-		switch trouble {
-		case "refuses the login":
-			trouble = "refuses the login|refuse the login"
-		case "changes its state":
-			trouble = "changes its state|change their state"
-		}
-		return trouble, Short(s.Err)
-	case ruleTags:
-		return "has other tags|have other tags", ""
-	case ruleStale:
-		return "is staler than " + event.FormatDuration(r.limit) + "|are staler than " + event.FormatDuration(r.limit), ""
-	case ruleSelector:
-		return "dropped by the caller's selector", ""
+		return s.troubleGroup(), Short(s.Err)
 	case ruleKind:
-		return "can not serve it", ""
-	case ruleNotAsked:
-		return "not asked for", ""
+		return kindGroup(s.Kind), ""
 	}
-	return "out of question", ""
+	return same(4, "not asked for"), ""
 }
 
-// noun is the common name of kinds: "secondary" if all are, else "member".
-func noun(kinds []event.Kind) string {
-	for _, k := range kinds {
-		if k != kinds[0] {
-			return "member"
-		}
+func same(rank int, text string) group { return group{rank: rank, one: text, many: text} }
+
+// troubleGroup is for a server that is Unknown because something went wrong.
+func (s *Server) troubleGroup() group {
+	switch trouble := s.trouble(); trouble {
+	case troubleLogin:
+		return group{rank: 1, one: trouble, many: "refuse the login"}
+	case troubleState:
+		return group{rank: 1, one: trouble, many: "change their state"}
+	default:
+		return same(1, trouble)
 	}
-	switch kinds[0] {
+}
+
+// kindGroup is for members of a kind that was not wanted. Its texts stand alone: "2 are secondaries".
+func kindGroup(k event.Kind) group {
+	one, many := "is "+k.String(), "are "+k.String()
+	switch k {
 	case event.RSPrimary:
-		return "primary"
+		one = "is the primary"
 	case event.RSSecondary:
-		return "secondary"
+		one, many = "is a secondary", "are secondaries"
 	case event.RSArbiter:
-		return "arbiter"
-	case event.RSGhost:
-		return "member without a set"
+		one, many = "is an arbiter", "are arbiters"
 	case event.RSOther:
-		return "hidden or starting member"
+		one, many = "is hidden or starting up", "are hidden or starting up"
+	case event.RSGhost:
+		one, many = "is in no initiated set", "are in no initiated set"
 	}
-	return "member"
+	return group{rank: 3, one: one, many: many}
+}
+
+// String counts the group.
+func (g *group) String() string {
+	n := len(g.kinds)
+	s := strconv.Itoa(n)
+	if g.rank != 3 {
+		s = count(n, g.noun())
+	}
+	s += " " + plural(n, g.one, g.many)
+	if len(g.notes) == 0 {
+		return s
+	}
+	const shown = 2
+	notes := g.notes
+	if len(notes) > shown {
+		notes = append(slices.Clone(notes[:shown]), "...")
+	}
+	return s + " (" + strings.Join(notes, "; ") + ")"
+}
+
+// noun is "secondary" if all are, else "member".
+func (g *group) noun() string {
+	if slices.ContainsFunc(g.kinds, func(k event.Kind) bool { return k != event.RSSecondary }) {
+		return "member"
+	}
+	return "secondary"
 }
 
 func count(n int, noun string) string {
-	if n == 1 {
+	switch word, y := strings.CutSuffix(noun, "y"); {
+	case n == 1:
 		return "1 " + noun
-	}
-	if word, found := strings.CutSuffix(noun, "y"); found {
+	case y:
 		return fmt.Sprintf("%d %sies", n, word)
-	}
-	if before, after, found := strings.Cut(noun, " without"); found {
-		return fmt.Sprintf("%d %ss without%s", n, before, after)
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
