@@ -1,11 +1,8 @@
 package conformance
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/sextantdb/sextant/bson"
@@ -41,78 +38,11 @@ func configOf(uri string) (topology.Config, error) {
 	return cfg, nil
 }
 
-// rawOf makes BSON of a reply as the files write it: JSON, with $oid and $numberLong.
+// rawOf makes BSON of a reply as the files write it.
 func rawOf(data []byte) (bson.Raw, error) {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	v, err := decodeValue(dec)
-	if err != nil {
+	var d bson.D
+	if err := bson.UnmarshalExtJSON(data, false, &d); err != nil {
 		return nil, err
-	}
-	d, ok := v.(bson.D)
-	if !ok {
-		return nil, fmt.Errorf("%s is no document", data)
 	}
 	return bson.Marshal(d)
-}
-
-func decodeValue(dec *json.Decoder) (any, error) {
-	token, err := dec.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch t := token.(type) {
-	case json.Number:
-		if n, err := strconv.ParseInt(t.String(), 10, 64); err == nil {
-			return n, nil
-		}
-		return t.Float64()
-	case json.Delim:
-		if t == '[' {
-			return decodeArray(dec)
-		}
-		return decodeDocument(dec)
-	}
-	return token, nil
-}
-
-func decodeArray(dec *json.Decoder) (any, error) {
-	out := bson.A{}
-	for dec.More() {
-		v, err := decodeValue(dec)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, v)
-	}
-	_, err := dec.Token()
-	return out, err
-}
-
-func decodeDocument(dec *json.Decoder) (any, error) {
-	out := bson.D{}
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return nil, err
-		}
-		v, err := decodeValue(dec)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, bson.E{Key: key.(string), Value: v})
-	}
-	if _, err := dec.Token(); err != nil {
-		return nil, err
-	}
-	if len(out) == 1 {
-		s, _ := out[0].Value.(string)
-		switch out[0].Key {
-		case "$oid":
-			return bson.ObjectIDFromHex(s)
-		case "$numberLong":
-			return strconv.ParseInt(s, 10, 64)
-		}
-	}
-	return out, nil
 }
