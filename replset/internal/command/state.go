@@ -207,3 +207,15 @@ func (m *Member) WritablePrimary() (term int64, ok bool) {
 	st := m.state.Load()
 	return st.Term, st.Writable
 }
+
+// Follows reports whether the member knows member i as primary and, unless it is an arbiter or delayed, has data.
+func (m *Member) Follows(i int) bool {
+	st := m.state.Load()
+	return st.Primary == i && (st.Role == repl.RoleSecondary || st.Role == repl.RoleArbiter || st.self().Delay > 0)
+}
+
+// HasAllOf reports whether the member has everything that another one has.
+func (m *Member) HasAllOf(other *Member) bool {
+	return !m.Store.Latest().OpTime().Less(other.Store.Latest().OpTime()) &&
+		!m.progress.Load().Applied.Less(other.progress.Load().Applied)
+}

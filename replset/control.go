@@ -1,0 +1,193 @@
+package replset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+func (s *Set) check(i int) error {
+	if i < 0 || i >= len(s.members) {
+		return fmt.Errorf("replset: there is no member %d in a set of %d", i, len(s.members))
+	}
+	if s.isClosed() {
+		return errors.New("replset: the set is closed")
+	}
+	return nil
+}
+
+// StepDown makes the primary hand over to the electable member that is furthest, and waits until there is a new
+// primary. The old one stands for no election for two election timeouts. Connections stay open. In a set with a single
+// electable member the old primary becomes primary again.
+func (s *Set) StepDown(ctx context.Context) error {
+	p, err := s.WaitPrimary(ctx)
+	if err != nil {
+		return err
+	}
+	r := p.current()
+	if r == nil {
+		return fmt.Errorf("replset: member %d was killed while it was to step down", p.index)
+	}
+	freeze, catchUp, force := 2*s.opt.ElectionTimeout, 10*time.Second, false
+	if s.electable() < 2 {
+		freeze, catchUp, force = time.Millisecond, 0, true
+	}
+	before, _ := r.WritablePrimary()
+	if err := r.StepDown(ctx, freeze, catchUp, force); err != nil {
+		return fmt.Errorf("replset: step down: %w", err)
+	}
+	return s.until(ctx, "waiting for a new primary", func() bool {
+		p := s.Primary()
+		if p == nil {
+			return false
+		}
+		r := p.current()
+		if r == nil {
+			return false
+		}
+		term, ok := r.WritablePrimary()
+		return ok && term > before
+	})
+}
+
+// electable counts the running members that may become primary.
+func (s *Set) electable() int {
+	n := 0
+	for i, m := range s.members {
+		if m.current() != nil && s.cfg.Members[i].Electable() {
+			n++
+		}
+	}
+	return n
+}
+
+// Kill ends member i as a crash would: its connections are reset in the middle of whatever they carry, and nothing is
+// handed over. Its data stays for Restart. When Kill returns, no goroutine of the member is left.
+func (s *Set) Kill(i int) error {
+	if err := s.check(i); err != nil {
+		return err
+	}
+	m := s.members[i]
+	r, err := m.take(true)
+	if err != nil {
+		return err
+	}
+	r.Kill()
+	m.put(nil)
+	return nil
+}
+
+// Restart starts member i again after Kill, at the same address and with the data it had.
+func (s *Set) Restart(i int) error {
+	if err := s.check(i); err != nil {
+		return err
+	}
+	m := s.members[i]
+	if _, err := m.take(false); err != nil {
+		return err
+	}
+	at := m.addr
+	if _, real := s.opt.Network.(tcp); real {
+		_, port, _ := net.SplitHostPort(m.addr)
+		at = net.JoinHostPort(s.opt.Host, port)
+	}
+	l, err := s.opt.Network.Listen(context.Background(), at)
+	if err != nil {
+		m.put(nil)
+		return fmt.Errorf("replset: member %d cannot listen again: %w", i, err)
+	}
+	m.put(s.open(i, l))
+	if s.isClosed() { // Close may have come in between and not have seen it
+		return s.Close()
+	}
+	return nil
+}
+
+// Partition cuts the network between members of different groups; members in no group are alone. Clients still reach
+// everybody. A new Partition replaces the old one.
+func (s *Set) Partition(groups ...[]int) error {
+	group := map[int]int{}
+	for g, members := range groups {
+		for _, i := range members {
+			if err := s.check(i); err != nil {
+				return err
+			}
+			if _, twice := group[i]; twice {
+				return fmt.Errorf("replset: member %d is in two groups", i)
+			}
+			group[i] = g
+		}
+	}
+	for i, m := range s.members {
+		var blocked []int
+		for j := range s.members {
+			gi, inI := group[i]
+			gj, inJ := group[j]
+			if i != j && !(inI && inJ && gi == gj) {
+				blocked = append(blocked, j)
+			}
+		}
+		m.faults.Block(blocked...)
+	}
+	for _, m := range s.members {
+		if r := m.current(); r != nil {
+			r.CutLinks()
+		}
+	}
+	return nil
+}
+
+// Heal ends the partition.
+func (s *Set) Heal() {
+	for _, m := range s.members {
+		m.faults.Block()
+	}
+}
+
+// Hang makes member i accept connections, read, and never answer, nor speak to other members, until it is called with
+// false; then it goes on where it was.
+func (s *Set) Hang(i int, on bool) error {
+	if err := s.check(i); err != nil {
+		return err
+	}
+	s.members[i].faults.Hang(on)
+	return nil
+}
+
+// Delay adds d to each round trip of the named client applications to member i, half on the way in and half on the way
+// out; without a name, to those of every client that has no delay of its own. Connections do not wait for each other.
+// 0 takes the delay away. Other members are near, unless their names (MemberApp) are given.
+func (s *Set) Delay(i int, d time.Duration, appNames ...string) error {
+	if err := s.check(i); err != nil {
+		return err
+	}
+	if d < 0 {
+		return fmt.Errorf("replset: the delay %v is negative", d)
+	}
+	s.members[i].faults.Delay(d, appNames...)
+	return nil
+}
+
+// FailCommand makes commands fail on member i, or on every member if i is All. nil ends it. It stays through step-downs
+// and ends with Kill.
+func (s *Set) FailCommand(i int, f *FailCommand) error {
+	if i != All {
+		if err := s.check(i); err != nil {
+			return err
+		}
+	}
+	if f != nil && len(f.Commands) == 0 {
+		return errors.New("replset: FailCommand names no command")
+	}
+	for j, m := range s.members {
+		if r := m.current(); r != nil && (i == All || i == j) {
+			r.SetFailCommand(f.point())
+		}
+	}
+	return nil
+}
+
+// All stands for every member in FailCommand.
+const All = -1

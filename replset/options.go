@@ -1,0 +1,167 @@
+package replset
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sextantdb/sextant/replset/internal/command"
+)
+
+// Options describe a set. The zero value is a set of one member.
+type Options struct {
+	// Members is the number of members, 1 to 7; 0 means len(Config), or 1.
+	Members int
+	// Config says what is special about the first members; those beyond it are ordinary.
+	Config []MemberOptions
+	// SetName is "rs0" if empty.
+	SetName string
+	// Users turn authentication on. Every user may do everything.
+	Users []User
+	// Host is the name or address that members listen on and advertise; "127.0.0.1" if empty.
+	Host string
+	// ElectionTimeout is the silence of a primary after which another is elected; 1 s if 0.
+	ElectionTimeout time.Duration
+	// HeartbeatInterval is the pause between two heartbeats; a fifth of ElectionTimeout if 0.
+	HeartbeatInterval time.Duration
+	// CatchUpTimeout is how long a winner pulls what fresher members have before it takes writes; ElectionTimeout if 0.
+	CatchUpTimeout time.Duration
+	// WriteModes are named write concerns: name -> tag -> number of distinct values of that tag which must have the write.
+	WriteModes map[string]map[string]int
+	// Logger hears what members have to say; nil: nobody does.
+	Logger *slog.Logger
+	// Network is where members listen and dial; nil: TCP.
+	Network Network
+	// Fault makes the set break a promise on purpose, to prove that checks catch it.
+	Fault Fault
+}
+
+// MemberOptions describe one member. The zero value is an ordinary electable member with priority 1.
+type MemberOptions struct {
+	Name           string            // the host it advertises in place of Options.Host; it must resolve to Options.Host (or be a name of Network)
+	Port           int               // 0: any free one
+	Priority       *float64          // nil: 1, or 0 where the rest demands it (arbiter, hidden, delayed, without vote)
+	NoVote         bool              // a member that does not vote
+	Hidden         bool              // in no list of hello
+	Tags           map[string]string // for read preferences and write modes
+	SecondaryDelay time.Duration     // how far it stays behind on purpose
+	Arbiter        bool              // votes, and has no data
+}
+
+// User is who may authenticate, with SCRAM-SHA-256 or SCRAM-SHA-1.
+type User struct {
+	Name, Password string
+	DB             string // the authentication database; "admin" if empty
+}
+
+// Fault is a way to misbehave.
+type Fault uint8
+
+const (
+	// NoFault keeps every promise.
+	NoFault Fault = iota
+	// WrongMember has the commands that clients send to one secondary's address answered by another member, while hello
+	// still answers for the secondary.
+	WrongMember
+	// LostWrite has a primary acknowledge w:majority before anybody else has the write, and has the others get it late,
+	// so that the write dies with the primary.
+	LostWrite
+	// StaleTag has one member's hello report tags that its configuration no longer has.
+	StaleTag
+)
+
+// String is the fault's name, as the demo's --break takes it.
+func (f Fault) String() string {
+	switch f {
+	case NoFault:
+		return "none"
+	case WrongMember:
+		return "wrong-member"
+	case LostWrite:
+		return "lost-write"
+	case StaleTag:
+		return "stale-tag"
+	}
+	return fmt.Sprintf("fault %d", f)
+}
+
+// defaults fills in what was left open and refuses what cannot be.
+func (o *Options) defaults() error {
+	if o.Members == 0 {
+		o.Members = max(len(o.Config), 1)
+	}
+	if o.Members < 1 || o.Members > 7 {
+		return fmt.Errorf("replset: a set has 1 to 7 members, not %d", o.Members)
+	}
+	if len(o.Config) > o.Members {
+		return fmt.Errorf("replset: %d members are configured, but Members is %d", len(o.Config), o.Members)
+	}
+	if o.Fault > StaleTag {
+		return fmt.Errorf("replset: unknown fault %d", o.Fault)
+	}
+	if o.Fault != NoFault && o.Members < 2 {
+		return fmt.Errorf("replset: the fault %s needs at least two members", o.Fault)
+	}
+	if o.ElectionTimeout < 0 || o.HeartbeatInterval < 0 || o.CatchUpTimeout < 0 {
+		return fmt.Errorf("replset: a time-out is negative")
+	}
+	o.SetName = cmp.Or(o.SetName, "rs0")
+	o.Host = cmp.Or(strings.ToLower(o.Host), "127.0.0.1")
+	o.ElectionTimeout = cmp.Or(o.ElectionTimeout, time.Second)
+	o.HeartbeatInterval = cmp.Or(o.HeartbeatInterval, o.ElectionTimeout/5)
+	o.CatchUpTimeout = cmp.Or(o.CatchUpTimeout, o.ElectionTimeout)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Network == nil {
+		o.Network = tcp{}
+	}
+	return nil
+}
+
+// member returns the options of member i.
+func (o *Options) member(i int) MemberOptions {
+	if i < len(o.Config) {
+		return o.Config[i]
+	}
+	return MemberOptions{}
+}
+
+// config is the set's configuration, once the addresses are known.
+func (o *Options) config(hosts []string) (*command.Config, error) {
+	cfg := &command.Config{SetName: o.SetName, Version: 1, ElectionTimeout: o.ElectionTimeout,
+		HeartbeatInterval: o.HeartbeatInterval, CatchUpTimeout: o.CatchUpTimeout, Modes: o.WriteModes}
+	for i, host := range hosts {
+		cfg.Members = append(cfg.Members, o.member(i).config(host))
+	}
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("replset: %w", err)
+	}
+	return cfg, nil
+}
+
+func (m MemberOptions) config(host string) command.MemberConfig {
+	mc := command.MemberConfig{Host: host, Priority: 1, Votes: 1, Hidden: m.Hidden, Arbiter: m.Arbiter, Delay: m.SecondaryDelay, Tags: sortedTags(m.Tags)}
+	if m.NoVote {
+		mc.Votes = 0
+	}
+	if m.Arbiter || m.Hidden || m.NoVote || m.SecondaryDelay != 0 {
+		mc.Priority = 0
+	}
+	if m.Priority != nil {
+		mc.Priority = *m.Priority
+	}
+	return mc
+}
+
+func sortedTags(tags map[string]string) []command.Tag {
+	var out []command.Tag
+	for name, value := range tags {
+		out = append(out, command.Tag{Name: name, Value: value})
+	}
+	slices.SortFunc(out, func(a, b command.Tag) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
