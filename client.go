@@ -1,0 +1,71 @@
+package sextant
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sextantdb/sextant/concern"
+	"github.com/sextantdb/sextant/internal/cluster"
+	"github.com/sextantdb/sextant/internal/operation"
+	"github.com/sextantdb/sextant/mongoerr"
+	"github.com/sextantdb/sextant/readpref"
+)
+
+// Client knows one deployment: it watches its members, keeps connections to them, and routes each operation. One per
+// program and deployment is enough: it is safe for concurrent use. Close it at the end.
+type Client struct {
+	cluster *cluster.Cluster
+	exec    *operation.Executor
+	set     settings
+	cfg     *Config
+
+	start  sync.Once
+	closed atomic.Bool
+	done   chan struct{} // closed when Close has finished
+}
+
+// ReadPreference is the read preference of the client: that of the configuration, else primary.
+func (cl *Client) ReadPreference() *readpref.ReadPref { return cl.set.effectiveReadPref() }
+
+// ReadConcern is the read concern of the client; nil is the server's default.
+func (cl *Client) ReadConcern() *concern.Read { return cl.set.readConcern }
+
+// WriteConcern is the write concern of the client; nil is the server's default.
+func (cl *Client) WriteConcern() *concern.Write { return cl.set.writeConcern }
+
+// Warnings are the remarks on the client's configuration: see Config.Warnings.
+func (cl *Client) Warnings() []Warning { return cl.cfg.Warnings }
+
+// ready starts the watching of the members, at the first use, and says whether the client may still be used.
+func (cl *Client) ready(op, ns string) error {
+	if cl.closed.Load() {
+		return &mongoerr.Error{Op: op, NS: ns, Stage: mongoerr.StageSelection, Message: ErrClientClosed.Error(), Cause: ErrClientClosed}
+	}
+	cl.start.Do(cl.cluster.Start)
+	return nil
+}
+
+// Close ends the client: it tells the servers which sessions are over, closes all connections and waits until
+// every goroutine of the client has ended, or ctx has. Operations under way fail with ErrClientClosed or an error of
+// their connection. Closing again does nothing but wait as well.
+func (cl *Client) Close(ctx context.Context) error {
+	if ctx == nil {
+		return argument("Close", "", "the context is nil")
+	}
+	if !cl.closed.CompareAndSwap(false, true) {
+		select {
+		case <-cl.done:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	defer close(cl.done)
+	started := true
+	cl.start.Do(func() { started = false })
+	if started {
+		cl.exec.EndSessions(ctx)
+	}
+	return cl.cluster.Close(ctx)
+}

@@ -1,0 +1,66 @@
+package sextant
+
+import (
+	"github.com/sextantdb/sextant/concern"
+	"github.com/sextantdb/sextant/readpref"
+)
+
+// Collection is a handle of one collection whose documents decode into T: a struct, a pointer to one, bson.D,
+// bson.M, bson.Raw. It is immutable and safe for concurrent use; making one does no I/O, and the collection need
+// not exist.
+//
+// Documents to insert, filters and updates are any values that encode to a document; T is the type of what comes back.
+type Collection[T any] struct{ h handle }
+
+// CollectionOptions are the settings of a collection handle; a nil field inherits the database's.
+type CollectionOptions struct {
+	ReadPreference *readpref.ReadPref
+	ReadConcern    *concern.Read
+	WriteConcern   *concern.Write
+}
+
+// CollectionOf makes a handle of a collection with documents of type T. It is a function since a Go method has no
+// type parameters of its own. A wrong name is told by the first call that uses the handle.
+func CollectionOf[T any](d *Database, name string, opts ...CollectionOptions) *Collection[T] {
+	h := d.h
+	h.coll = name
+	if h.err == nil {
+		h.err = checkCollection(h.db, name)
+	}
+	o, err := one("Collection", opts)
+	if err != nil && h.err == nil {
+		h.err = err
+	}
+	return &Collection[T]{h.with(o)}
+}
+
+// As is the same collection with the same settings, whose documents decode into another type: for a projection, or
+// to look at raw documents.
+func As[R, T any](c *Collection[T]) *Collection[R] { return &Collection[R]{c.h} }
+
+// With is a copy of the handle with other settings; nil fields keep what it has.
+func (c *Collection[T]) With(o CollectionOptions) *Collection[T] {
+	return &Collection[T]{c.h.with(o)}
+}
+
+// Name is the collection's name without the database.
+func (c *Collection[T]) Name() string { return c.h.coll }
+
+// Namespace is "database.collection".
+func (c *Collection[T]) Namespace() string { return c.h.ns() }
+
+// Database is a handle of the collection's database, with the settings of this handle.
+func (c *Collection[T]) Database() *Database {
+	h := c.h
+	h.coll, h.err = "", checkDatabase(h.db)
+	return &Database{h}
+}
+
+// ReadPreference is the read preference in force, set here or inherited; primary where nobody set one.
+func (c *Collection[T]) ReadPreference() *readpref.ReadPref { return c.h.set.effectiveReadPref() }
+
+// ReadConcern is the read concern in force, set here or inherited; nil is the server's default.
+func (c *Collection[T]) ReadConcern() *concern.Read { return c.h.set.readConcern }
+
+// WriteConcern is the write concern in force, set here or inherited; nil is the server's default.
+func (c *Collection[T]) WriteConcern() *concern.Write { return c.h.set.writeConcern }

@@ -1,0 +1,67 @@
+package sextant
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/sextantdb/sextant/concern"
+	"github.com/sextantdb/sextant/event"
+	"github.com/sextantdb/sextant/readpref"
+)
+
+// Config is everything that a client is told: one field for each option of a connection string, named as the option
+// without the unit, and the seams that a string cannot hold. Make one with ParseURI and change it, or fill one in; the
+// zero value of a field is the default. A client takes a copy.
+type Config struct {
+	Hosts    []string // seeds as "host:port"; without a port 27017. One is enough, one from each site is better.
+	Username string
+	Password string
+	Database string // the database in the connection string: the default of AuthSource
+
+	AppName                     string             // shown in the servers' logs, at most 128 bytes
+	AuthMechanism               string             // "SCRAM-SHA-256", "SCRAM-SHA-1"; empty: what the server offers
+	AuthMechanismProperties     map[string]string  // of the mechanism
+	AuthSource                  string             // the database that holds the user; empty: Database, else "admin"
+	ConnectTimeout              *time.Duration     // for one connection with its handshake; nil: 10 s, 0: no limit
+	DirectConnection            bool               // talk to the one host given, whatever it is, and to no other
+	HeartbeatFrequency          time.Duration      // between checks of a member; 0: 10 s, at least 500 ms
+	LocalThreshold              *time.Duration     // width of the latency window; nil: 15 ms
+	MaxConnecting               int                // connections being opened at a time, for each member; 0: 2
+	MaxIdleTime                 time.Duration      // of an unused connection; 0: no limit
+	MaxPoolSize                 *int               // connections for each member; nil: 100, 0: no limit
+	MinPoolSize                 int                // connections for each member that are kept open
+	ReadConcern                 *concern.Read      // option readConcernLevel
+	ReadPreference              *readpref.ReadPref // options readPreference, readPreferenceTags, maxStalenessSeconds
+	ReplicaSet                  string             // the set's name, which every member must bear; empty: whatever the seeds say
+	RetryReads                  *bool              // nil: true
+	RetryWrites                 *bool              // nil: true
+	ServerMonitoringMode        string             // "auto", "stream" or "poll"; empty: auto
+	ServerSelectionTimeout      time.Duration      // how long an operation waits for a member that can serve it; 0: 30 s
+	Timeout                     time.Duration      // of a whole operation whose context has no deadline; 0: no limit. Option timeoutMS
+	TLS                         bool               // options tls and ssl; implied by TLSConfig and by the other TLS options
+	TLSCAFile                   string             // PEM file of the authorities to trust; empty: the system's
+	TLSCertificateKeyFile       string             // PEM file of this client's certificate and unencrypted key
+	TLSAllowInvalidCertificates bool               // trust anybody: for tests only
+	TLSAllowInvalidHostnames    bool               // trust a certificate made out to another name: for tests only
+	TLSInsecure                 bool               // both of the former
+	WaitQueueTimeout            time.Duration      // how long an operation waits for a connection; 0: as its context says
+	WriteConcern                *concern.Write     // options w, journal, wTimeoutMS
+
+	// Strict makes every warning an error: for tools, and for a configuration that is this program's own.
+	Strict bool
+	// Warnings are the options of the connection string that are unknown or have no valid value, each with a suggestion.
+	// One string is shared by programs in many languages, so they are no errors; they are logged. ParseURI fills them in.
+	Warnings []Warning
+
+	// Dial opens the sockets; nil: a net.Dialer. network is "tcp" or "unix".
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// TLSConfig is used as it is, but for a ServerName that is empty: that becomes the member's host name.
+	TLSConfig *tls.Config
+	// Logger takes the warnings of the configuration, and what the client has to say later; nil: nothing is logged.
+	Logger *slog.Logger
+	// Monitor is told what happens: commands, pools, heartbeats, topology changes, selections.
+	Monitor *event.Monitor
+}

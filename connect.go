@@ -1,0 +1,117 @@
+package sextant
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/sextantdb/sextant/internal/cluster"
+	"github.com/sextantdb/sextant/internal/conn"
+	"github.com/sextantdb/sextant/internal/operation"
+	"github.com/sextantdb/sextant/internal/topology"
+)
+
+// Connect makes a client from a connection string such as "mongodb://db1,db2:27018/?replicaSet=rs0". It does no I/O: the
+// first operation, WaitReady or Refresh begins to look for the members. A string that cannot be used is an error at
+// once.
+func Connect(ctx context.Context, uri string) (*Client, error) {
+	cfg, err := ParseURI(uri)
+	if err != nil {
+		return nil, err
+	}
+	return ConnectConfig(ctx, cfg)
+}
+
+// ConnectConfig makes a client from a configuration, of which it takes a copy. It does no I/O but reading the files that
+// TLS options name.
+func ConnectConfig(ctx context.Context, cfg *Config) (*Client, error) {
+	switch {
+	case ctx == nil:
+		return nil, configError("the context is nil")
+	case cfg == nil:
+		return nil, configError("the configuration is nil")
+	}
+	c := *cfg
+	c.Hosts, c.Warnings = slices.Clone(cfg.Hosts), slices.Clone(cfg.Warnings)
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	c.warn()
+	cc, err := c.cluster()
+	if err != nil {
+		return nil, err
+	}
+	cl := &Client{cfg: &c, cluster: cluster.New(*cc), done: make(chan struct{})}
+	cl.set = settings{c.ReadPreference, c.ReadConcern, c.WriteConcern}
+	cl.exec = operation.New(operation.Config{
+		Cluster: cl.cluster, RetryReads: isTrue(c.RetryReads), RetryWrites: isTrue(c.RetryWrites), Monitor: c.Monitor,
+	})
+	return cl, nil
+}
+
+// isTrue is the value of an option that is on unless it is switched off.
+func isTrue(v *bool) bool { return v == nil || *v }
+
+func (c *Config) warn() {
+	if c.Logger == nil {
+		return
+	}
+	for _, w := range c.Warnings {
+		c.Logger.LogAttrs(context.Background(), slog.LevelWarn, "connection string: "+w.String())
+	}
+}
+
+// cluster is the configuration of the client's cluster.
+func (c *Config) cluster() (*cluster.Config, error) {
+	tls, err := c.tls()
+	if err != nil {
+		return nil, err
+	}
+	cc := &cluster.Config{
+		Topology: topology.Config{
+			Seeds: c.seeds(), SetName: c.ReplicaSet, Direct: c.DirectConnection, HeartbeatInterval: c.HeartbeatFrequency,
+			LocalThreshold: c.LocalThreshold,
+		},
+		Conn:                   conn.Options{AppName: c.AppName, Credential: c.credential(), TLS: tls, Dial: c.Dial},
+		ServerSelectionTimeout: c.ServerSelectionTimeout, MonitoringMode: c.ServerMonitoringMode,
+		MaxPoolSize: c.MaxPoolSize, MinPoolSize: c.MinPoolSize, MaxConnecting: c.MaxConnecting, MaxIdleTime: c.MaxIdleTime,
+		WaitTimeout: c.WaitQueueTimeout, Monitor: c.Monitor, ConnectTimeout: c.ConnectTimeout,
+	}
+	return cc, nil
+}
+
+// seeds are the hosts as the topology names members: lower case, with a port.
+func (c *Config) seeds() []string {
+	out := make([]string, len(c.Hosts))
+	for i, h := range c.Hosts {
+		out[i] = withPort(h)
+	}
+	return out
+}
+
+// withPort adds the port 27017 where there is none. A host ending in .sock is a Unix socket and has none.
+func withPort(host string) string {
+	if strings.HasSuffix(host, ".sock") {
+		return host
+	}
+	host = strings.ToLower(host)
+	afterBracket := host[strings.LastIndexByte(host, ']')+1:]
+	if strings.Contains(afterBracket, ":") {
+		return host
+	}
+	return host + ":27017"
+}
+
+func (c *Config) credential() *conn.Credential {
+	if c.Username == "" && c.AuthMechanism == "" {
+		return nil
+	}
+	source := c.AuthSource
+	if source == "" {
+		source = c.Database
+	}
+	return &conn.Credential{
+		Username: c.Username, Password: c.Password, Source: source, Mechanism: c.AuthMechanism, Props: c.AuthMechanismProperties,
+	}
+}

@@ -1,0 +1,98 @@
+package sextant
+
+import (
+	"context"
+	"iter"
+
+	"github.com/sextantdb/sextant/bson"
+)
+
+// Cursor walks over the documents of a query, each decoded into a T. Close it, or walk it to its end with Each or
+// All, which close it. All its batches come from the member that answered first, within one session. A Cursor is not
+// safe for concurrent use.
+//
+//	for person, err := range cur.Each(ctx) {
+//		if err != nil { ... }
+//	}
+type Cursor[T any] struct {
+	b       *batches
+	current T
+	err     error
+}
+
+// Each walks over the remaining documents and closes the cursor, also when the loop is left early. An error is the
+// last thing that it yields.
+func (c *Cursor[T]) Each(ctx context.Context) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		defer c.Close(ctx)
+		for c.Next(ctx) {
+			if !yield(c.current, nil) {
+				return
+			}
+		}
+		if c.err != nil {
+			yield(*new(T), c.err)
+		}
+	}
+}
+
+// All returns the remaining documents and closes the cursor. Without an error the slice is not nil.
+func (c *Cursor[T]) All(ctx context.Context) ([]T, error) {
+	defer c.Close(ctx)
+	all := []T{}
+	for c.Next(ctx) {
+		all = append(all, c.current)
+	}
+	if c.err != nil {
+		return nil, c.err
+	}
+	return all, nil
+}
+
+// Next goes to the next document, fetching a batch if need be. It returns false at the end, on an error, which Err
+// tells, and on a tailable cursor that has no new document yet; such a cursor may be asked again.
+func (c *Cursor[T]) Next(ctx context.Context) bool {
+	if c.err != nil {
+		return false
+	}
+	doc, err := c.b.next(ctx)
+	if err != nil {
+		c.err = err
+	}
+	if doc == nil {
+		c.current = *new(T)
+		return false
+	}
+	var v T // a new one each time, so that no field of the last document shines through
+	if err := decodeInto(doc, &v, c.b.op, c.b.h.ns(), c.b.server); err != nil {
+		c.err = err
+		return false
+	}
+	c.current = v
+	return true
+}
+
+// Current is the document that the last Next went to.
+func (c *Cursor[T]) Current() T { return c.current }
+
+// Raw is the current document as it came from the server. It is valid until the next call of Next.
+func (c *Cursor[T]) Raw() bson.Raw { return c.b.doc }
+
+// Err is the error that ended the walk, nil if there was none.
+func (c *Cursor[T]) Err() error { return c.err }
+
+// Server is the address of the member that answered and holds the cursor.
+func (c *Cursor[T]) Server() string { return c.b.server }
+
+// ID is the cursor's number at the server: 0 once the server has no more to send.
+func (c *Cursor[T]) ID() int64 { return c.b.id }
+
+// RemainingBatch is the number of documents that are here already.
+func (c *Cursor[T]) RemainingBatch() int { return countDocs(c.b.rest) }
+
+// Close ends the cursor, here and at the server. It may be called more than once. Even if ctx has ended the server
+// is told, within a short time; whether that worked is not reported, since the server closes forgotten cursors itself.
+func (c *Cursor[T]) Close(ctx context.Context) error {
+	c.b.close(ctx)
+	return nil
+}

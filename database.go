@@ -1,0 +1,54 @@
+package sextant
+
+import (
+	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/concern"
+	"github.com/sextantdb/sextant/readpref"
+)
+
+// Database is a handle of one database. It is immutable and safe for concurrent use; making one does no I/O, and
+// the database need not exist.
+type Database struct{ h handle }
+
+// DatabaseOptions are the settings of a database handle; a nil field inherits the client's.
+type DatabaseOptions struct {
+	ReadPreference *readpref.ReadPref
+	ReadConcern    *concern.Read
+	WriteConcern   *concern.Write
+}
+
+// Database makes a handle of a database. A wrong name is told by the first call that uses the handle.
+func (cl *Client) Database(name string, opts ...DatabaseOptions) *Database {
+	d := &Database{handle{client: cl, db: name, set: cl.set, err: checkDatabase(name)}}
+	o, err := one("Database", opts)
+	if err != nil && d.h.err == nil {
+		d.h.err = err
+	}
+	d.h.set = d.h.set.override(o.ReadPreference, o.ReadConcern, o.WriteConcern)
+	return d
+}
+
+// With is a copy of the handle with other settings; nil fields keep what it has.
+func (d *Database) With(o DatabaseOptions) *Database {
+	return &Database{d.h.with(CollectionOptions(o))}
+}
+
+// Name is the database's name.
+func (d *Database) Name() string { return d.h.db }
+
+// Client is the client that the handle belongs to.
+func (d *Database) Client() *Client { return d.h.client }
+
+// ReadPreference is the read preference in force, set here or inherited; primary where nobody set one.
+func (d *Database) ReadPreference() *readpref.ReadPref { return d.h.set.effectiveReadPref() }
+
+// ReadConcern is the read concern in force, set here or inherited; nil is the server's default.
+func (d *Database) ReadConcern() *concern.Read { return d.h.set.readConcern }
+
+// WriteConcern is the write concern in force, set here or inherited; nil is the server's default.
+func (d *Database) WriteConcern() *concern.Write { return d.h.set.writeConcern }
+
+// Collection makes a handle whose documents are bson.D. For documents of a type of your own use CollectionOf.
+func (d *Database) Collection(name string, opts ...CollectionOptions) *Collection[bson.D] {
+	return CollectionOf[bson.D](d, name, opts...)
+}

@@ -1,0 +1,114 @@
+package sextant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/internal/operation"
+	"github.com/sextantdb/sextant/readpref"
+)
+
+// ListDatabasesOptions are the options of ListDatabases and ListDatabaseNames; zero fields are not sent.
+type ListDatabasesOptions struct {
+	ReadPreference      *readpref.ReadPref // not inherited; nil is the primary
+	AuthorizedDatabases *bool              // only those the user may read
+	Comment             any
+}
+
+// DatabaseInfo is what the server says of a database.
+type DatabaseInfo struct {
+	Name       string `bson:"name"`
+	SizeOnDisk int64  `bson:"sizeOnDisk"` // bytes
+	Empty      bool   `bson:"empty"`
+}
+
+// ListDatabasesResult is the server's list.
+type ListDatabasesResult struct {
+	Databases []DatabaseInfo
+	TotalSize int64 // bytes
+}
+
+// ListDatabases lists the databases that match the filter (on name, sizeOnDisk, empty); bson.D{} matches all.
+func (cl *Client) ListDatabases(ctx context.Context, filter any, opts ...ListDatabasesOptions) (*ListDatabasesResult, error) {
+	return cl.listDatabases(ctx, filter, false, opts)
+}
+
+// ListDatabaseNames lists the names of the databases that match the filter; bson.D{} matches all.
+func (cl *Client) ListDatabaseNames(ctx context.Context, filter any, opts ...ListDatabasesOptions) ([]string, error) {
+	res, err := cl.listDatabases(ctx, filter, true, opts)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(res.Databases))
+	for i, d := range res.Databases {
+		names[i] = d.Name
+	}
+	return names, nil
+}
+
+func (cl *Client) listDatabases(ctx context.Context, filter any, nameOnly bool, opts []ListDatabasesOptions) (*ListDatabasesResult, error) {
+	o, err := one("listDatabases", opts)
+	if err != nil {
+		return nil, err
+	}
+	h := handle{client: cl, db: "admin"}
+	c := &cmd{name: "listDatabases", ns: "admin", b: bson.AppendInt32(nil, "listDatabases", 1)}
+	c.doc("filter", filter)
+	c.flag("nameOnly", nameOnly)
+	c.opt("authorizedDatabases", o.AuthorizedDatabases)
+	c.any("comment", o.Comment)
+	op := h.list(c, o.ReadPreference)
+	res := &ListDatabasesResult{Databases: []DatabaseInfo{}}
+	op.Decode = func(reply bson.Raw, r operation.Result) error {
+		if err := res.decode(reply); err != nil {
+			return decodeError(c.name, c.ns, r.Server, err)
+		}
+		return nil
+	}
+	if err := h.run(ctx, c, op); err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+func (r *ListDatabasesResult) decode(reply bson.Raw) error {
+	arr, ok := reply.Lookup("databases").ArrayOK()
+	if !ok {
+		return errors.New("it holds no array of databases")
+	}
+	for i, v := range arr.All() {
+		var d DatabaseInfo
+		if err := v.Unmarshal(&d); err != nil {
+			return fmt.Errorf("database %d: %w", i, err)
+		}
+		r.Databases = append(r.Databases, d)
+	}
+	r.TotalSize = count(reply, "totalSize")
+	return nil
+}
+
+// list is the Op of a listing. Listings go to the primary unless the call says otherwise (specifications "enumerate
+// databases", "enumerate collections", "enumerate indexes"): what is inherited was meant for documents.
+func (h *handle) list(c *cmd, rp *readpref.ReadPref) *operation.Op {
+	return &operation.Op{
+		Name: c.name, DB: h.db, Coll: h.coll, Kind: operation.Read, Append: c.append, ReadPref: rp, Retryable: true,
+	}
+}
+
+// DropOptions are the options of the Drop methods; zero fields are not sent.
+type DropOptions struct {
+	Comment any
+}
+
+// Drop deletes the database with all its collections. One that does not exist is no error.
+func (d *Database) Drop(ctx context.Context, opts ...DropOptions) error {
+	o, err := one("dropDatabase", opts)
+	if err != nil {
+		return err
+	}
+	c := &cmd{name: "dropDatabase", ns: d.h.ns(), b: bson.AppendInt32(nil, "dropDatabase", 1)}
+	c.any("comment", o.Comment)
+	return d.h.run(ctx, c, d.h.write(c, false))
+}

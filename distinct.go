@@ -1,0 +1,71 @@
+package sextant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/internal/operation"
+	"github.com/sextantdb/sextant/readpref"
+)
+
+// DistinctOptions are the options of Distinct; zero fields are not sent.
+type DistinctOptions struct {
+	ReadPreference *readpref.ReadPref // of this call alone; nil inherits
+	Collation      *Collation
+	Comment        any
+	Hint           any // 7.1
+	MaxTime        time.Duration
+	RawData        *bool
+}
+
+// Distinct returns the different values of a field among the documents that match the filter, each decoded into a V.
+// An array counts as its elements. It is a function since V is a type of its own; use any for values of several types.
+func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, filter any, opts ...DistinctOptions) ([]V, error) {
+	o, err := one("distinct", opts)
+	if err != nil {
+		return nil, err
+	}
+	cm := c.h.cmd("distinct")
+	if field == "" {
+		cm.fail(argument(cm.name, cm.ns, "the field's name is empty"))
+	}
+	cm.b = bson.AppendString(cm.b, "key", field)
+	cm.docAs("query", "filter", filter)
+	cm.collation(o.Collation)
+	cm.any("comment", o.Comment)
+	cm.hint(o.Hint)
+	cm.millis("maxTimeMS", o.MaxTime)
+	cm.opt("rawData", o.RawData)
+	op := c.h.read(cm, o.ReadPreference)
+	out := []V{}
+	op.Decode = func(reply bson.Raw, r operation.Result) error {
+		values, ok := reply.Lookup("values").ArrayOK()
+		if !ok {
+			return decodeError(cm.name, cm.ns, r.Server, errors.New("it holds no array of values"))
+		}
+		for i, v := range values.All() {
+			var x V
+			if err := decodeValue(v, &x); err != nil {
+				return decodeError(cm.name, cm.ns, r.Server, fmt.Errorf("value %d: %w", i, err))
+			}
+			out = append(out, x)
+		}
+		return nil
+	}
+	if err := c.h.run(ctx, cm, op); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// decodeValue decodes one value that is not a document of its own. The value's bytes are not kept.
+func decodeValue(v bson.RawValue, out any) error {
+	if raw, ok := out.(*bson.RawValue); ok {
+		*raw = clone(v)
+		return nil
+	}
+	return v.Unmarshal(out)
+}

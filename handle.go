@@ -1,0 +1,84 @@
+package sextant
+
+import (
+	"context"
+
+	"github.com/sextantdb/sextant/internal/operation"
+	"github.com/sextantdb/sextant/readpref"
+)
+
+// handle is what every operation of a database or a collection starts from: the client, the namespace and the
+// settings in force. A mistake in the handle's making is kept in err and told by the first call.
+type handle struct {
+	client   *Client
+	db, coll string
+	set      settings
+	err      error
+}
+
+// ns is "db.coll", or "db" for a handle of a database.
+func (h *handle) ns() string {
+	if h.coll == "" {
+		return h.db
+	}
+	return h.db + "." + h.coll
+}
+
+// with is a copy of the handle with other settings.
+func (h *handle) with(o CollectionOptions) handle {
+	c := *h
+	c.set = c.set.override(o.ReadPreference, o.ReadConcern, o.WriteConcern)
+	return c
+}
+
+// cmd starts a command whose first element names this handle's collection.
+func (h *handle) cmd(name string) *cmd { return newCmd(name, h.ns(), h.coll) }
+
+// read fills in what all reads have: a read preference, the call's own or else the inherited one, the read concern,
+// and one retry.
+func (h *handle) read(c *cmd, rp *readpref.ReadPref) *operation.Op {
+	set := h.set.override(rp, nil, nil)
+	return &operation.Op{
+		Name: c.name, DB: h.db, Coll: h.coll, Kind: operation.Read, Append: c.append,
+		ReadPref: set.readPref, ReadConcern: set.readConcern, Retryable: true,
+	}
+}
+
+// write fills in what all writes have. No read preference reaches a write: its target is the primary, always.
+func (h *handle) write(c *cmd, retryable bool) *operation.Op {
+	return &operation.Op{
+		Name: c.name, DB: h.db, Coll: h.coll, Kind: operation.Write, Append: c.append,
+		WriteConcern: h.set.writeConcern, Retryable: retryable,
+	}
+}
+
+// append is the Op's Append: the elements are ready, whoever the target is.
+func (c *cmd) append(dst []byte, _ operation.Target) ([]byte, error) { return append(dst, c.b...), nil }
+
+// run sends the command that c holds through op.
+func (h *handle) run(ctx context.Context, c *cmd, op *operation.Op) error {
+	switch {
+	case ctx == nil:
+		return argument(c.name, h.ns(), "the context is nil")
+	case h.err != nil:
+		return h.err
+	case c.err != nil:
+		return c.err
+	}
+	if h.set.writeConcern != nil {
+		if err := h.set.writeConcern.Validate(); err != nil {
+			return argument(c.name, h.ns(), "%v", err)
+		}
+	}
+	if err := h.client.ready(c.name, h.ns()); err != nil {
+		return err
+	}
+	if limit := h.client.cfg.Timeout; limit > 0 {
+		if _, limited := ctx.Deadline(); !limited {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, limit)
+			defer cancel()
+		}
+	}
+	return h.client.exec.Run(ctx, op)
+}

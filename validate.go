@@ -1,0 +1,130 @@
+package sextant
+
+import (
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sextantdb/sextant/internal/auth"
+	"github.com/sextantdb/sextant/internal/topology"
+)
+
+// validate says what cannot be used whatever the servers say. With Strict, that is also any warning.
+func (c *Config) validate() error {
+	for _, check := range []func() error{c.checkHosts, c.checkAuth, c.checkPool, c.checkTimes, c.checkModes} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	if !c.Strict || len(c.Warnings) == 0 {
+		return nil
+	}
+	all := make([]string, len(c.Warnings))
+	for i, w := range c.Warnings {
+		all[i] = w.String()
+	}
+	return configError("the connection string has options that cannot be used: %s", strings.Join(all, "; "))
+}
+
+func (c *Config) checkHosts() error {
+	switch {
+	case len(c.Hosts) == 0:
+		return configError("no host is given")
+	case c.DirectConnection && len(c.Hosts) > 1:
+		return configError("directConnection=true takes one host, and %d are given", len(c.Hosts))
+	}
+	for _, h := range c.Hosts {
+		if err := checkHost(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkHost looks at a host with or without a port.
+func checkHost(h string) error {
+	if h == "" {
+		return configError("a host is empty")
+	}
+	if strings.HasSuffix(h, ".sock") {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(withPort(h))
+	if err != nil || host == "" {
+		return configError("%q is not a host, with or without a port", h)
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		return configError("the port of %q must be a number from 1 to 65535", h)
+	}
+	return nil
+}
+
+func (c *Config) checkAuth() error {
+	switch {
+	case c.AuthMechanism == "" && c.Username == "" && c.Password != "":
+		return configError("a password is given, but no user name")
+	case c.AuthMechanism == "":
+		return nil
+	case c.Username == "":
+		return configError("authMechanism=%s needs a user name", c.AuthMechanism)
+	case c.AuthMechanism != auth.ScramSHA1 && c.AuthMechanism != auth.ScramSHA256:
+		return configError("authMechanism=%s is not supported: use %s or %s, or leave it out", c.AuthMechanism, auth.ScramSHA256, auth.ScramSHA1)
+	}
+	return nil
+}
+
+func (c *Config) checkPool() error {
+	switch {
+	case c.MinPoolSize < 0:
+		return configError("minPoolSize is negative (%d)", c.MinPoolSize)
+	case c.MaxConnecting < 0:
+		return configError("maxConnecting is negative (%d)", c.MaxConnecting)
+	case c.MaxPoolSize != nil && *c.MaxPoolSize < 0:
+		return configError("maxPoolSize is negative (%d)", *c.MaxPoolSize)
+	case c.MaxPoolSize != nil && *c.MaxPoolSize > 0 && c.MinPoolSize > *c.MaxPoolSize:
+		return configError("minPoolSize (%d) is greater than maxPoolSize (%d)", c.MinPoolSize, *c.MaxPoolSize)
+	}
+	return nil
+}
+
+func (c *Config) checkTimes() error {
+	for name, d := range map[string]time.Duration{
+		"connectTimeoutMS": given(c.ConnectTimeout), "localThresholdMS": given(c.LocalThreshold), "maxIdleTimeMS": c.MaxIdleTime,
+		"serverSelectionTimeoutMS": c.ServerSelectionTimeout, "timeoutMS": c.Timeout, "waitQueueTimeoutMS": c.WaitQueueTimeout,
+	} {
+		if d < 0 {
+			return configError("%s is negative (%v)", name, d)
+		}
+	}
+	if c.HeartbeatFrequency != 0 && c.HeartbeatFrequency < topology.MinHeartbeatInterval {
+		return configError("heartbeatFrequencyMS is %v: at least %v is needed", c.HeartbeatFrequency, topology.MinHeartbeatInterval)
+	}
+	return nil
+}
+
+func (c *Config) checkModes() error {
+	if err := c.ReadPreference.Validate(); err != nil {
+		return configError("readPreference: %v", err)
+	}
+	if err := c.WriteConcern.Validate(); err != nil {
+		return configError("write concern: %v", err)
+	}
+	heartbeat := c.HeartbeatFrequency
+	if heartbeat == 0 {
+		heartbeat = topology.DefaultHeartbeatInterval
+	}
+	least := max(topology.SmallestMaxStaleness, heartbeat+topology.IdleWritePeriod)
+	if d, set := c.ReadPreference.MaxStaleness(); set && d < least {
+		return configError("maxStalenessSeconds is %v: with a heartbeat every %v at least %v is needed", d, heartbeat, least)
+	}
+	switch c.ServerMonitoringMode {
+	case "", "auto", "stream", "poll":
+	default:
+		return configError("serverMonitoringMode is %q: auto, stream or poll is possible", c.ServerMonitoringMode)
+	}
+	if len(c.AppName) > 128 {
+		return configError("appName has %d bytes: at most 128 are allowed", len(c.AppName))
+	}
+	return nil
+}
