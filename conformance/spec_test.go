@@ -24,6 +24,8 @@ var suites = []suite{
 	{"server-selection", "pure", 103, loadServerSelection, flipSelection},
 	{"max-staleness", "pure", 32, loadMaxStaleness, flipSelection},
 	{"server-discovery-and-monitoring", "pure", 186, loadSDAM, flipSDAM},
+	{"connection-string", "pure", 98, loadURIs, flipURIs},
+	{"uri-options", "pure", 159, loadURIs, flipURIs},
 }
 
 // maxSkips pins the length of skips.tsv: lower it when a line goes, never raise it.
