@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/sextantdb/sextant"
+	"github.com/sextantdb/sextant/event"
+	"github.com/spf13/cobra"
+)
+
+func hostsCommand() *cobra.Command {
+	var json bool
+	var timeout time.Duration
+	c := &cobra.Command{
+		Use:   "hosts URI",
+		Short: "List the members of a set as this host sees them",
+		Args:  exactly(1),
+	}
+	c.Flags().BoolVar(&json, "json", false, "print JSON")
+	c.Flags().DurationVar(&timeout, "timeout", 5*time.Second, "how long to look for members")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		ctx, cancel := context.WithTimeout(c.Context(), timeout)
+		defer cancel()
+		client, err := open(ctx, args[0], c.ErrOrStderr())
+		if err != nil {
+			return err
+		}
+		defer client.Close(context.WithoutCancel(ctx))
+		set := look(ctx, client)
+		if err := printHosts(c.OutOrStdout(), set, json); err != nil {
+			return err
+		}
+		if !reached(set) {
+			return errFailed
+		}
+		return nil
+	}
+	return c
+}
+
+// open makes a client for one look: strict about the URI, since a person has just typed it.
+func open(ctx context.Context, uri string, warnings io.Writer) (*sextant.Client, error) {
+	cfg, err := sextant.ParseURI(uri)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	cfg.Strict = true
+	if cfg.AppName == "" {
+		cfg.AppName = "sextant"
+	}
+	client, err := sextant.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return client, nil
+}
+
+// look waits until every member has answered or failed once, and asks twice so that a round trip is more than the first one.
+func look(ctx context.Context, c *sextant.Client) event.Topology {
+	for range 3 {
+		if c.Refresh(ctx) != nil {
+			break
+		}
+	}
+	return c.Hosts()
+}
+
+func reached(set event.Topology) bool {
+	for _, m := range set.Members {
+		if m.Kind.Known() {
+			return true
+		}
+	}
+	return false
+}
+
+// hostJSON is one member as scripts read it.
+type hostJSON struct {
+	Address   string            `json:"address"`
+	Kind      string            `json:"kind"`
+	RTT       *float64          `json:"rttMs"`
+	Lag       *float64          `json:"lagMs"`
+	Tags      map[string]string `json:"tags"`
+	LastError *string           `json:"lastError"`
+}
+
+func printHosts(w io.Writer, set event.Topology, json bool) error {
+	if json {
+		members := make([]hostJSON, len(set.Members))
+		for i, m := range set.Members {
+			members[i] = toJSON(m)
+		}
+		return printJSON(w, map[string]any{"set": set.SetName, "members": members})
+	}
+	rows := [][]string{{"address", "kind", "round trip", "lag", "tags", "last error"}}
+	for _, m := range set.Members {
+		j := toJSON(m)
+		rows = append(rows, []string{m.Address, j.Kind, ms(j.RTT), ms(j.Lag), tagText(m.Tags), text(j.LastError)})
+	}
+	name := set.SetName
+	if name == "" {
+		name = "none"
+	}
+	fmt.Fprintf(w, "set %s, %s\n", name, set.Kind)
+	for _, line := range align(rows) {
+		fmt.Fprintln(w, line)
+	}
+	return nil
+}
+
+func toJSON(m event.Member) hostJSON {
+	j := hostJSON{Address: m.Address, Kind: m.Kind.String(), Tags: m.Tags}
+	if j.Tags == nil {
+		j.Tags = map[string]string{}
+	}
+	if m.RTT > 0 {
+		j.RTT = new(float64(m.RTT) / float64(time.Millisecond))
+	}
+	if m.LagKnown {
+		j.Lag = new(float64(m.Lag) / float64(time.Millisecond))
+	}
+	if m.LastError != nil {
+		line, _, _ := strings.Cut(m.LastError.Error(), "\n")
+		j.LastError = &line
+	}
+	return j
+}
+
+func ms(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f ms", *v)
+}
+
+func text(s *string) string {
+	if s == nil {
+		return "-"
+	}
+	return *s
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/sextantdb/sextant/replset"
+	"github.com/spf13/cobra"
+)
+
+func serveCommand() *cobra.Command {
+	var members, port int
+	var auth string
+	var verbose bool
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run an embedded replica set for development, until interrupted",
+		Long:  "Run an embedded replica set for development and tests, in memory, until interrupted. Its URI is the first line printed.",
+		Args:  exactly(0),
+	}
+	c.Flags().IntVar(&members, "members", 3, "how many members, 1 to 7")
+	c.Flags().IntVar(&port, "port", 27017, "the first member's port; the others follow it; 0 takes free ones")
+	c.Flags().StringVar(&auth, "auth", "", "demand authentication as `user:password`")
+	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "log elections and refused connections to standard error")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		o, err := serveOptions(members, port, auth)
+		if err != nil {
+			return usageError{err}
+		}
+		if verbose {
+			o.Logger = slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
+		}
+		return serve(c, o)
+	}
+	return c
+}
+
+// serveOptions checks the flags. The password never appears in an error.
+func serveOptions(members, port int, auth string) (replset.Options, error) {
+	o := replset.Options{SetName: "rs0"}
+	if members < 1 || members > 7 {
+		return o, fmt.Errorf("--members %d: a set has 1 to 7", members)
+	}
+	if port < 0 || port+members-1 > 65535 {
+		return o, fmt.Errorf("--port %d: %d ports from there do not fit below 65536", port, members)
+	}
+	o.Config = make([]replset.MemberOptions, members)
+	for i := range o.Config {
+		if port > 0 {
+			o.Config[i].Port = port + i
+		}
+	}
+	if auth != "" {
+		user, password, ok := strings.Cut(auth, ":")
+		if !ok || user == "" || password == "" {
+			return o, errors.New("--auth wants user:password, both not empty")
+		}
+		o.Users = []replset.User{{Name: user, Password: password, DB: "admin"}}
+	}
+	return o, nil
+}
+
+func serve(c *cobra.Command, o replset.Options) error {
+	ctx := c.Context()
+	set, err := replset.Start(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer set.Close()
+	fmt.Fprintln(c.OutOrStdout(), set.URI())
+	primary, err := set.WaitPrimary(ctx)
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.OutOrStdout(), "%d member(s), primary %s, in memory: for development and tests. Stop with Ctrl-C.\n", len(set.Members()), primary.Addr())
+	<-ctx.Done()
+	return nil
+}
