@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sextantdb/sextant"
 	"github.com/sextantdb/sextant/event"
 	"github.com/sextantdb/sextant/readpref"
 	"github.com/spf13/cobra"
@@ -40,10 +41,7 @@ func explainCommand() *cobra.Command {
 		}
 		defer client.Close(context.WithoutCancel(ctx))
 		look(ctx, client)
-		verdict, err := client.Explain(ctx, pref)
-		if err != nil {
-			return err
-		}
+		verdict := client.Explain(sextant.Want{ReadPreference: pref})
 		if err := printVerdict(c.OutOrStdout(), verdict, json); err != nil {
 			return err
 		}
