@@ -70,7 +70,7 @@ func In(base, spec string) (string, error) {
 		filepath.Join(base, spec),
 	} {
 		if info, err := os.Stat(layout); err == nil && info.IsDir() {
-			return layout, nil
+			return filepath.EvalSymlinks(layout) // a walk does not enter a link
 		}
 	}
 	return "", fmt.Errorf("%w: no %s in %s (set %s)", ErrMissing, spec, base, EnvDir)

@@ -9,7 +9,7 @@ import (
 
 func TestInUnderstandsBothLayouts(t *testing.T) {
 	for _, layout := range []string{"max-staleness", "source/max-staleness/tests", "max-staleness/tests"} {
-		base := t.TempDir()
+		base := tempDir(t)
 		want := filepath.Join(base, layout)
 		if err := os.MkdirAll(want, 0o755); err != nil {
 			t.Fatal(err)
@@ -27,7 +27,7 @@ func TestInNamesWhatIsMissing(t *testing.T) {
 }
 
 func TestDirFollowsTheEnvironment(t *testing.T) {
-	base := t.TempDir()
+	base := tempDir(t)
 	if err := os.Mkdir(filepath.Join(base, "crud"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -49,4 +49,14 @@ func TestFilesFindsJSONBelow(t *testing.T) {
 	if err != nil || len(files) != 2 || filepath.Base(files[0]) != "a.json" || filepath.Base(files[1]) != "z.json" {
 		t.Errorf("got %v, %v", files, err)
 	}
+}
+
+// tempDir is a temporary folder without a link on the way to it.
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
