@@ -198,11 +198,11 @@ func decodeD(doc []byte, depth int) (D, error) {
 	}
 	d := make(D, 0, n)
 	for s := scan(doc); s.next(); {
-		key, err := decodeKey(s.key)
+		key, err := decodeKey(s.key())
 		if err != nil {
 			return nil, err
 		}
-		x, err := decodeAny(RawValue{s.t, s.val}, depth+1, insideD)
+		x, err := decodeAny(s.value(), depth+1, insideD)
 		if err != nil {
 			return nil, decodeUnder(err, key)
 		}
@@ -216,11 +216,11 @@ func decodeStringMap(doc []byte, m map[string]any, depth int, in container) erro
 		return err
 	}
 	for s := scan(doc); s.next(); {
-		key, err := decodeKey(s.key)
+		key, err := decodeKey(s.key())
 		if err != nil {
 			return err
 		}
-		x, err := decodeAny(RawValue{s.t, s.val}, depth+1, in)
+		x, err := decodeAny(s.value(), depth+1, in)
 		if err != nil {
 			return decodeUnder(err, key)
 		}
@@ -236,7 +236,7 @@ func decodeArrayAny(doc []byte, depth int, in container) (A, error) {
 	}
 	a := make(A, 0, n)
 	for s := scan(doc); s.next(); {
-		x, err := decodeAny(RawValue{s.t, s.val}, depth+1, in)
+		x, err := decodeAny(s.value(), depth+1, in)
 		if err != nil {
 			return nil, decodeUnder(err, strconv.Itoa(len(a)))
 		}

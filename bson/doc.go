@@ -3,7 +3,7 @@
 // It has three layers, each usable alone:
 //
 //   - bytes: Raw, RawArray, RawElement and RawValue read a document in place, the Append family writes one element at
-//     a time into a caller's slice. Neither allocates beyond the slice.
+//     a time into a caller's slice. Neither makes garbage.
 //   - values: D, M, A and the named types (ObjectID, Decimal128, DateTime, ...) stand for BSON where Go has no type.
 //   - Marshal, Unmarshal and their relatives map structs, maps and slices by a plan that is compiled once a type.
 //

@@ -1,12 +1,14 @@
 package bson
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 	"unsafe"
@@ -15,12 +17,24 @@ import (
 // Marshal returns v as a document. v is a D, an M, a Raw, a struct, a map with string keys, a pointer to one of them,
 // or a Marshaler. A nil v is an error: write an empty document as D{}. The error is an *EncodeError.
 func Marshal(v any) ([]byte, error) {
-	out, err := Append(make([]byte, 0, 256), v)
-	if err != nil {
-		return nil, err
+	p := scratch.Get().(*[]byte)
+	out, err := Append((*p)[:0], v)
+	var exact []byte
+	if err == nil {
+		exact = bytes.Clone(out)
 	}
-	return out, nil
+	if cap(out) <= maxScratch {
+		*p = out
+		scratch.Put(p)
+	}
+	return exact, err
 }
+
+// scratch holds buffers that Marshal encodes into before it knows the size. Larger ones are left to the collector, so
+// that one huge document does not stay in memory.
+var scratch = sync.Pool{New: func() any { return new([]byte) }}
+
+const maxScratch = 64 << 10
 
 // Append appends v as a document to dst, without intermediate copies; see Marshal. On an error dst comes back as it was.
 func Append(dst []byte, v any) ([]byte, error) {

@@ -45,13 +45,13 @@ func (w *extWriter) document(dst, doc []byte, depth int) ([]byte, error) {
 		if !first {
 			dst = append(dst, ',')
 		}
-		if !utf8.Valid(s.key) {
-			return dst, invalid("key %q is not UTF-8", s.key)
+		if !utf8.Valid(s.key()) {
+			return dst, invalid("key %q is not UTF-8", s.key())
 		}
-		dst = append(w.text(dst, s.key), ':')
+		dst = append(w.text(dst, s.key()), ':')
 		var err error
-		if dst, err = w.value(dst, RawValue{s.t, s.val}, depth+1); err != nil {
-			return dst, encodeUnder(err, string(s.key))
+		if dst, err = w.value(dst, s.value(), depth+1); err != nil {
+			return dst, encodeUnder(err, string(s.key()))
 		}
 	}
 	if s.bad != "" {
@@ -71,7 +71,7 @@ func (w *extWriter) array(dst, array []byte, depth int) ([]byte, error) {
 			dst = append(dst, ',')
 		}
 		var err error
-		if dst, err = w.value(dst, RawValue{s.t, s.val}, depth+1); err != nil {
+		if dst, err = w.value(dst, s.value(), depth+1); err != nil {
 			return dst, encodeUnder(err, strconv.Itoa(i))
 		}
 	}

@@ -104,7 +104,7 @@ func (m *mapCodec) decode(v RawValue, p unsafe.Pointer, depth int) error {
 		rv.Set(reflect.MakeMap(m.t))
 	}
 	for s := scan(v.Value); s.next(); {
-		if err := m.put(rv, s.key, RawValue{s.t, s.val}, depth); err != nil {
+		if err := m.put(rv, s.key(), s.value(), depth); err != nil {
 			return err
 		}
 	}

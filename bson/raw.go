@@ -36,7 +36,7 @@ func (r Raw) All() iter.Seq2[string, RawValue] {
 	return func(yield func(string, RawValue) bool) {
 		s := scan(r)
 		for s.next() {
-			if !yield(string(s.key), RawValue{s.t, s.val}) {
+			if !yield(string(s.key()), s.value()) {
 				return
 			}
 		}
@@ -62,8 +62,8 @@ func (r Raw) Lookup(keys ...string) RawValue {
 func lookup(doc []byte, key string) RawValue {
 	s := scan(doc)
 	for s.next() {
-		if string(s.key) == key {
-			return RawValue{s.t, s.val}
+		if string(s.key()) == key {
+			return s.value()
 		}
 	}
 	return RawValue{}
@@ -86,12 +86,11 @@ func (r Raw) Elements() ([]RawElement, error) {
 	var out []RawElement
 	s := scan(r)
 	for {
-		before := s.rest
+		before := s.at
 		if !s.next() {
 			break
 		}
-		n := len(before) - len(s.rest)
-		out = append(out, RawElement(before[:n:n]))
+		out = append(out, RawElement(s.doc[before:s.at:s.at]))
 	}
 	if s.bad != "" {
 		return out, invalid("%s", s.bad)
@@ -128,7 +127,7 @@ func (a RawArray) All() iter.Seq2[int, RawValue] {
 	return func(yield func(int, RawValue) bool) {
 		s := scan(a)
 		for i := 0; s.next(); i++ {
-			if !yield(i, RawValue{s.t, s.val}) {
+			if !yield(i, s.value()) {
 				return
 			}
 		}
@@ -140,7 +139,7 @@ func (a RawArray) Values() ([]RawValue, error) {
 	var out []RawValue
 	s := scan(a)
 	for s.next() {
-		out = append(out, RawValue{s.t, s.val})
+		out = append(out, s.value())
 	}
 	if s.bad != "" {
 		return out, invalid("%s", s.bad)
@@ -163,18 +162,18 @@ func (a RawArray) Len() int { return Raw(a).Len() }
 
 // Key returns the key, empty for malformed bytes.
 func (e RawElement) Key() string {
-	s := scanner{rest: e}
+	s := scanner{doc: e}
 	s.next()
-	return string(s.key)
+	return string(s.key())
 }
 
 // Value returns the value, the zero RawValue for malformed bytes.
 func (e RawElement) Value() RawValue {
-	s := scanner{rest: e}
+	s := scanner{doc: e}
 	if !s.next() {
 		return RawValue{}
 	}
-	return RawValue{s.t, s.val}
+	return s.value()
 }
 
 // NewRawArray builds an array of values.

@@ -24,40 +24,50 @@ func body(doc []byte) []byte {
 	return doc[4:n]
 }
 
+// fixedSizes holds the size of every type that has one, -1 for all other types.
+var fixedSizes = func() (sizes [256]int8) {
+	for i := range sizes {
+		sizes[i] = -1
+	}
+	for _, t := range []Type{TypeNull, TypeUndefined, TypeMinKey, TypeMaxKey} {
+		sizes[t] = 0
+	}
+	for _, t := range []Type{TypeDouble, TypeDateTime, TypeTimestamp, TypeInt64} {
+		sizes[t] = 8
+	}
+	sizes[TypeBoolean], sizes[TypeInt32], sizes[TypeObjectID], sizes[TypeDecimal128] = 1, 4, 12, 16
+	return sizes
+}()
+
 // payloadLen returns how many bytes at the start of b a value of type t takes, -1 where b is too short or t unknown.
 // The result never exceeds len(b).
 func payloadLen(t Type, b []byte) int {
-	n := -1
-	switch t {
-	case TypeNull, TypeUndefined, TypeMinKey, TypeMaxKey:
-		return 0
-	case TypeBoolean:
-		n = 1
-	case TypeInt32:
-		n = 4
-	case TypeDouble, TypeDateTime, TypeTimestamp, TypeInt64:
-		n = 8
-	case TypeObjectID:
-		n = 12
-	case TypeDecimal128:
-		n = 16
-	case TypeString, TypeJavaScript, TypeSymbol:
-		n = prefixed(b, 1, 4)
-	case TypeDBPointer:
-		n = prefixed(b, 1, 16)
-	case TypeEmbeddedDocument, TypeArray:
-		n = prefixed(b, 5, 0)
-	case TypeCodeWithScope:
-		n = prefixed(b, 14, 0)
-	case TypeBinary:
-		n = prefixed(b, 0, 5)
-	case TypeRegex:
-		n = regexLen(b)
+	n := int(fixedSizes[t])
+	if n < 0 {
+		n = variableLen(t, b)
 	}
 	if n > len(b) {
 		return -1
 	}
 	return n
+}
+
+func variableLen(t Type, b []byte) int {
+	switch t {
+	case TypeString, TypeJavaScript, TypeSymbol:
+		return prefixed(b, 1, 4)
+	case TypeDBPointer:
+		return prefixed(b, 1, 16)
+	case TypeEmbeddedDocument, TypeArray:
+		return prefixed(b, 5, 0)
+	case TypeCodeWithScope:
+		return prefixed(b, 14, 0)
+	case TypeBinary:
+		return prefixed(b, 0, 5)
+	case TypeRegex:
+		return regexLen(b)
+	}
+	return -1
 }
 
 // prefixed is the size of a value whose length prefix is at least least and does not count extra bytes.
@@ -82,51 +92,60 @@ func regexLen(b []byte) int {
 }
 
 // scanner walks over the elements of a document. It stops at the terminator, and at malformed bytes (bad says why).
+// It keeps positions instead of slices: writing pointers would cost a write barrier each while the collector runs.
 type scanner struct {
-	rest []byte
-	t    Type
-	key  []byte
-	val  []byte
-	bad  string
+	doc           []byte // to the terminator
+	at            int    // of the next element, which is the end of the present one
+	keyAt, keyEnd int
+	valueAt       int
+	t             Type // of the present element
+	bad           string
 }
 
 func scan(doc []byte) scanner {
-	s := scanner{rest: body(doc)}
-	if s.rest == nil {
-		s.bad = "wrong length"
+	n := length(doc)
+	if n < 5 || n > len(doc) {
+		return scanner{bad: "wrong length"}
 	}
-	return s
+	return scanner{doc: doc[:n], at: 4}
 }
 
+func (s *scanner) key() []byte { return s.doc[s.keyAt:s.keyEnd] }
+
+func (s *scanner) value() RawValue { return RawValue{s.t, s.doc[s.valueAt:s.at:s.at]} }
+
 func (s *scanner) next() bool {
-	if len(s.rest) == 0 {
-		if s.bad == "" {
-			s.bad = "no terminator"
-		}
-		return false
+	if s.at >= len(s.doc) {
+		return s.stop("no terminator")
 	}
-	s.t = Type(s.rest[0])
+	s.t = Type(s.doc[s.at])
 	if s.t == 0 {
-		if len(s.rest) > 1 {
-			s.bad = "bytes after the terminator"
+		if s.at < len(s.doc)-1 {
+			return s.stop("bytes after the terminator")
 		}
-		s.rest = s.rest[:1]
 		return false
 	}
-	end := bytes.IndexByte(s.rest[1:], 0)
-	if end < 0 {
-		s.bad, s.rest = "key without end", nil
-		return false
-	}
-	s.key = s.rest[1 : 1+end]
-	after := s.rest[2+end:]
-	n := payloadLen(s.t, after)
+	n := bytes.IndexByte(s.doc[s.at+1:], 0)
 	if n < 0 {
-		s.bad, s.rest = fmt.Sprintf("%v %q does not fit", s.t, s.key), nil
-		return false
+		return s.stop("key without end")
 	}
-	s.val, s.rest = after[:n:n], after[n:]
+	s.keyAt, s.keyEnd = s.at+1, s.at+1+n
+	s.valueAt = s.keyEnd + 1
+	n = payloadLen(s.t, s.doc[s.valueAt:])
+	if n < 0 {
+		return s.stop(fmt.Sprintf("%v %q does not fit", s.t, s.key()))
+	}
+	s.at = s.valueAt + n
 	return true
+}
+
+// stop ends the walk for good; the first reason is kept.
+func (s *scanner) stop(why string) bool {
+	if s.bad == "" {
+		s.bad = why
+	}
+	s.doc, s.at, s.keyAt, s.keyEnd, s.valueAt = nil, 0, 0, 0, 0
+	return false
 }
 
 // A ValidationError says what is malformed in a document and where: Path is the dotted path, empty for the document itself.
@@ -165,11 +184,11 @@ func validateDoc(doc []byte, depth int) *ValidationError {
 	}
 	s := scan(doc)
 	for s.next() {
-		if !utf8.Valid(s.key) {
-			return invalid("key %q is not UTF-8", s.key)
+		if !utf8.Valid(s.key()) {
+			return invalid("key %q is not UTF-8", s.key())
 		}
-		if err := validateValue(s.t, s.val, depth); err != nil {
-			return err.under(s.key)
+		if err := validateValue(s.t, s.value().Value, depth); err != nil {
+			return err.under(s.key())
 		}
 	}
 	if s.bad != "" {

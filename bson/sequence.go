@@ -77,7 +77,7 @@ func encodeItems(dst []byte, data unsafe.Pointer, n int, size uintptr, elem *cod
 func decodeItems(array []byte, data unsafe.Pointer, size uintptr, elem *codec, depth int) error {
 	s := scan(array)
 	for i := 0; s.next(); i++ {
-		if err := elem.dec(RawValue{s.t, s.val}, unsafe.Add(data, uintptr(i)*size), depth+1); err != nil {
+		if err := elem.dec(s.value(), unsafe.Add(data, uintptr(i)*size), depth+1); err != nil {
 			return decodeUnder(err, strconv.Itoa(i))
 		}
 	}

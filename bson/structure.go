@@ -197,16 +197,16 @@ func (s *structCodec) decode(v RawValue, p unsafe.Pointer, depth int) error {
 	next := 0
 	sc := scan(v.Value)
 	for sc.next() {
-		i := s.position(sc.key, next)
+		i := s.position(sc.key(), next)
 		if i < 0 {
-			if err := s.unknown(p, sc.key, RawValue{sc.t, sc.val}, depth); err != nil {
+			if err := s.unknown(p, sc.key(), sc.value(), depth); err != nil {
 				return err
 			}
 			continue
 		}
 		next = i + 1
 		f := &s.fields[i]
-		if err := f.codec.dec(RawValue{sc.t, sc.val}, f.at.reach(p), depth+1); err != nil {
+		if err := f.codec.dec(sc.value(), f.at.reach(p), depth+1); err != nil {
 			return decodeUnder(err, f.key)
 		}
 	}
