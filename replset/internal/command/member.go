@@ -92,6 +92,7 @@ type Member struct {
 	clock    clock
 	links    []*link
 	sessions sessions
+	cursors  cursorTable
 
 	failPoints failPoints
 	node       *repl.Node // the owner's alone
@@ -161,6 +162,7 @@ func (m *Member) end(crash bool) {
 		}
 	}
 	m.wg.Wait()
+	m.cursors.closeAll()
 }
 
 func (m *Member) closing() bool { return m.ctx.Err() != nil }

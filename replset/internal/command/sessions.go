@@ -139,6 +139,9 @@ func endSessions(_ context.Context, m *Member, r *Request) (bson.D, error) {
 		return nil, err
 	}
 	m.sessions.end(ids)
+	if len(ids) > 0 {
+		m.cursors.killSessions(ids)
+	}
 	return nil, nil
 }
 
@@ -160,5 +163,6 @@ func killAllSessions(_ context.Context, m *Member, _ *Request) (bson.D, error) {
 		ids = append(ids, id)
 	}
 	m.sessions.end(ids)
+	m.cursors.killSessions(nil)
 	return nil, nil
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -29,12 +30,9 @@ func PrepareInsert(doc bson.Raw, newID func() bson.ObjectID, now bson.Timestamp)
 		return nil, err
 	}
 	if !needsRewrite(doc, id) {
-		return doc, nil
+		return bytes.Clone(doc), nil // what is stored is nobody else's buffer
 	}
 	out := rewrite(doc, id, newID, now)
-	if len(out) > MaxDocumentSize+16<<10 {
-		return nil, tooLarge(len(out))
-	}
 	return out, nil
 }
 

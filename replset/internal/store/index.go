@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"iter"
 
 	"github.com/sextantdb/sextant/bson"
@@ -175,4 +176,30 @@ func hasAnyPath(fields []query.IndexField, doc bson.Raw) bool {
 		}
 	}
 	return false
+}
+
+// Validate compares every index with the documents. It returns what is wrong, in
+// words, and an empty list when nothing is.
+func (c *Coll) Validate() []string {
+	faults := []string{}
+	for _, ix := range c.indexes {
+		want := 0
+		for rid, doc := range c.Records(0) {
+			entries, _, err := ix.keysOf(rid, doc)
+			if err != nil {
+				faults = append(faults, err.Error())
+				continue
+			}
+			want += len(entries)
+			for _, e := range entries {
+				if _, ok := ix.tree.Get(e); !ok {
+					faults = append(faults, "index "+ix.spec.Name+" misses "+keyText(e.vals))
+				}
+			}
+		}
+		if want != ix.tree.Len() {
+			faults = append(faults, fmt.Sprintf("index %s has %d keys, its documents have %d", ix.spec.Name, ix.tree.Len(), want))
+		}
+	}
+	return faults
 }

@@ -45,6 +45,7 @@ func ReadIndexSpec(doc bson.Raw) (IndexSpec, error) {
 // version and namespace. What an index cannot be here (hashed, text, geo, wildcard,
 // a collation other than simple) is refused by Check.
 func ParseIndexSpec(doc bson.Raw) (IndexSpec, error) {
+	doc = bytes.Clone(doc)
 	var spec IndexSpec
 	var rest []byte
 	hasName := false
@@ -123,7 +124,7 @@ func (s *IndexSpec) read(doc bson.Raw, key string, v bson.RawValue) (keep bool, 
 	default:
 		if !indexOptions[key] {
 			return false, mongoerr.Server(mongoerr.CodeInvalidIndexSpecificationOption,
-				"The field '%s' is not valid for an index specification. Specification: %s", key, DocText(doc))
+				"The field '%s' is not valid for an index specification. Specification: %s", key, value.PrintDoc(doc))
 		}
 		return true, nil
 	}
@@ -153,7 +154,7 @@ func SimpleCollation(d bson.Raw) error {
 	if locale, ok := d.Lookup("locale").StringValueOK(); ok && locale == "simple" || d.IsEmpty() {
 		return nil
 	}
-	return mongoerr.Server(mongoerr.CodeCommandNotSupported, "collation is not supported, except {locale: \"simple\"}: %s", DocText(d))
+	return mongoerr.Server(mongoerr.CodeCommandNotSupported, "collation is not supported, except {locale: \"simple\"}: %s", value.PrintDoc(d))
 }
 
 func wrongType(field, want string, v bson.RawValue) error {
@@ -232,7 +233,7 @@ func (s *IndexSpec) Check() error {
 		}
 	}
 	if isIDKey(s.Fields) && s.Fields[0].Descending {
-		return mongoerr.Server(mongoerr.CodeBadValue, "The field 'key' for an _id index must be {_id: 1}, but got %s", DocText(s.Key))
+		return mongoerr.Server(mongoerr.CodeBadValue, "The field 'key' for an _id index must be {_id: 1}, but got %s", value.PrintDoc(s.Key))
 	}
 	if s.Partial != nil && s.Sparse {
 		return cannotCreate(`cannot mix "partialFilterExpression" and "sparse" options`)
@@ -294,10 +295,10 @@ func checkPartialField(path string, v bson.RawValue) error {
 				return cannotCreate("unsupported expression in partial index: $not\n    %s exists\n", path)
 			}
 		case "$ne":
-			return cannotCreate("unsupported expression in partial index: $not\n    %s $eq %s\n", path, Text(arg))
+			return cannotCreate("unsupported expression in partial index: $not\n    %s $eq %s\n", path, value.Print(arg))
 		default:
 			if strings.HasPrefix(op, "$") {
-				return cannotCreate("unsupported expression in partial index: %s %s %s\n", path, op, Text(arg))
+				return cannotCreate("unsupported expression in partial index: %s %s %s\n", path, op, value.Print(arg))
 			}
 		}
 	}
@@ -316,19 +317,19 @@ func (c *Coll) conflict(spec IndexSpec) (same bool, err error) {
 		switch {
 		case old.Name == spec.Name && !equalKeys(old.Key, spec.Key):
 			return false, mongoerr.Server(mongoerr.CodeIndexKeySpecsConflict,
-				"Index must have unique name.The existing index: %s has the same name as the requested index: %s", DocText(old.Doc), DocText(spec.Doc))
+				"Index must have unique name.The existing index: %s has the same name as the requested index: %s", value.PrintDoc(old.Doc), value.PrintDoc(spec.Doc))
 		case old.Name == spec.Name && !old.sameOptions(spec):
 			return false, mongoerr.Server(mongoerr.CodeIndexOptionsConflict, "Index with name: %s already exists with different options", spec.Name)
 		case old.Name == spec.Name:
 			return true, nil
 		case sameKey && !old.sameOptions(spec):
-			return false, mongoerr.Server(mongoerr.CodeIndexOptionsConflict, "Index: %s already exists with different options: %s", DocText(spec.Doc), DocText(old.Doc))
+			return false, mongoerr.Server(mongoerr.CodeIndexOptionsConflict, "Index: %s already exists with different options: %s", value.PrintDoc(spec.Doc), value.PrintDoc(old.Doc))
 		case sameKey:
 			return false, mongoerr.Server(mongoerr.CodeIndexOptionsConflict, "Index already exists with a different name: %s", old.Name)
 		}
 	}
 	if len(c.indexes) >= maxIndexes {
-		return false, cannotCreate("add index fails, too many indexes for %s key:%s", c.ns, DocText(spec.Key))
+		return false, cannotCreate("add index fails, too many indexes for %s key:%s", c.ns, value.PrintDoc(spec.Key))
 	}
 	return false, nil
 }

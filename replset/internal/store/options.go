@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bytes"
+
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
 	"github.com/sextantdb/sextant/replset/internal/query"
@@ -27,6 +29,7 @@ var notOptions = map[string]bool{"create": true, "idIndex": true, "writeConcern"
 // ReadCollOptions reads options from a create command, an oplog entry or an options
 // document. What does not belong to the options is left out; wrong types are ignored.
 func ReadCollOptions(doc bson.Raw) CollOptions {
+	doc = bytes.Clone(doc)
 	var o CollOptions
 	dst, start := bson.BeginDocument(nil)
 	for key, v := range doc.All() {

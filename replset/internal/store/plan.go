@@ -7,6 +7,7 @@ import (
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
 	"github.com/sextantdb/sextant/replset/internal/query"
+	"github.com/sextantdb/sextant/replset/internal/query/value"
 )
 
 // Query is what is asked of a collection. Zero fields do not restrict.
@@ -328,4 +329,27 @@ func naturalSort(sort bson.Raw) (reverse, ok bool) {
 	}
 	f, _ := v.AsFloat64OK()
 	return f < 0, true
+}
+
+// BoundsText is how an explained plan shows the bounds of the index's i-th field:
+// "[1, 1]", "(2, inf.0]".
+func (p *Plan) BoundsText(i int) []string {
+	if i >= len(p.bounds) {
+		if p.Reverse {
+			return []string{"[MaxKey, MinKey]"}
+		}
+		return []string{"[MinKey, MaxKey]"}
+	}
+	var out []string
+	for _, iv := range p.bounds[i].intervals {
+		left, right := "[", "]"
+		if iv.loOut {
+			left = "("
+		}
+		if iv.hiOut {
+			right = ")"
+		}
+		out = append(out, left+value.Print(iv.lo)+", "+value.Print(iv.hi)+right)
+	}
+	return out
 }

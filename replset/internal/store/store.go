@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -228,7 +229,7 @@ func (s *Store) ApplyOplog(entries []bson.Raw) (OpTime, error) {
 		if !tx.root.optime.Less(EntryOpTime(entry)) {
 			continue
 		}
-		if err := tx.apply(entry); err != nil {
+		if err := tx.apply(bytes.Clone(entry)); err != nil {
 			return s.Latest().optime, fmt.Errorf("apply oplog entry %v: %w", EntryOpTime(entry), err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
 	"github.com/sextantdb/sextant/replset/internal/query"
+	"github.com/sextantdb/sextant/replset/internal/query/value"
 )
 
 // ticker is a clock whose optimes count up in one term.
@@ -92,7 +93,7 @@ func texts(sn *Snapshot, ns string) []string {
 	var out []string
 	if c := sn.Collection(ns); c != nil {
 		for _, d := range c.Records(0) {
-			out = append(out, DocText(d))
+			out = append(out, value.PrintDoc(d))
 		}
 	}
 	return out
@@ -117,7 +118,7 @@ func filterOf(t testing.TB, f bson.Raw) *query.Filter {
 	t.Helper()
 	parsed, err := query.ParseFilter(f, query.Options{})
 	if err != nil {
-		t.Fatalf("filter %s: %v", DocText(f), err)
+		t.Fatalf("filter %s: %v", value.PrintDoc(f), err)
 	}
 	return parsed
 }
@@ -133,7 +134,7 @@ func find(t testing.TB, c *Coll, q Query) ([]string, *Plan) {
 		if err != nil {
 			t.Fatalf("find: %v", err)
 		}
-		out = append(out, DocText(r.Doc))
+		out = append(out, value.PrintDoc(r.Doc))
 	}
 	return out, plan
 }
@@ -268,7 +269,7 @@ func TestRetryHistoryAnswersAndRefusesOldNumbers(t *testing.T) {
 		return insertAll(doc("_id", 1))(tx)
 	})
 	out, err := s.Latest().Retried(st)
-	if err != nil || out == nil || out.Op != "i" || DocText(out.O) != "{ _id: 1 }" {
+	if err != nil || out == nil || out.Op != "i" || value.PrintDoc(out.O) != "{ _id: 1 }" {
 		t.Errorf("recorded outcome is %+v, %v", out, err)
 	}
 	st.StmtID = 1

@@ -1,0 +1,202 @@
+package command
+
+import (
+	"context"
+	"slices"
+
+	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/mongoerr"
+	"github.com/sextantdb/sextant/replset/internal/query/value"
+	"github.com/sextantdb/sextant/replset/internal/store"
+)
+
+// runExplain tells which plan a command would use: the collection, or which index with
+// which bounds. It does not run the command (executionStats has the number of results
+// of a find alone) and knows no rejected plans.
+func runExplain(_ context.Context, m *Member, r *Request) (bson.D, error) {
+	inner, ok := r.Field(r.Name).DocumentOK()
+	if !ok {
+		return nil, mongoerr.Server(mongoerr.CodeTypeMismatch, `"explain" had the wrong type. Expected object, found %s`, value.TypeName(r.Field(r.Name).Type))
+	}
+	verbosity := "allPlansExecution"
+	if v := r.Field("verbosity"); !v.IsZero() {
+		if verbosity, ok = v.StringValueOK(); !ok || !oneOf(verbosity, "queryPlanner", "executionStats", "allPlansExecution") {
+			return nil, unsupportedVerbosity(v)
+		}
+	}
+	sub := *r
+	sub.Body = bson.Raw(slices.Clone(inner))
+	for key := range inner.All() {
+		sub.Name = key
+		break
+	}
+	e := &explain{m: m, r: &sub}
+	if err := e.plan(); err != nil {
+		return nil, err
+	}
+	return e.reply(verbosity), nil
+}
+
+// explain is the plan of one command.
+type explain struct {
+	m       *Member
+	r       *Request
+	ns      string
+	filter  bson.Raw
+	winning bson.D
+	count   func() (int64, error)
+}
+
+func (e *explain) plan() error {
+	switch e.r.Name {
+	case "find", "count", "distinct":
+		return e.planQuery()
+	case "update", "delete", "findAndModify", "findandmodify":
+		return e.planWrite()
+	}
+	return mongoerr.Server(mongoerr.CodeCommandNotFound, "Explain failed due to unknown command: %s", e.r.Name)
+}
+
+func (e *explain) planQuery() error {
+	a := &findArgs{batchSize: -1, filter: bson.Raw{5, 0, 0, 0, 0}}
+	ns, err := e.r.Namespace()
+	if err != nil {
+		return err
+	}
+	a.ns = ns
+	read := func(key string, v bson.RawValue) error { return a.readCount(key, v) }
+	if e.r.Name == "find" {
+		read = func(key string, v bson.RawValue) error { return a.read(e.r, key, v) }
+	}
+	if err := e.r.eachField(read); err != nil {
+		return err
+	}
+	if err := e.winner(a); err != nil {
+		return err
+	}
+	if e.r.Name == "count" {
+		e.winning = bson.D{{Key: "stage", Value: "COUNT"}, {Key: "inputStage", Value: e.winning}}
+	}
+	return nil
+}
+
+// planWrite explains the first statement of a write command.
+func (e *explain) planWrite() error {
+	ns, err := e.r.Namespace()
+	if err != nil {
+		return err
+	}
+	a := &findArgs{ns: ns, filter: bson.Raw{5, 0, 0, 0, 0}}
+	stage := "UPDATE"
+	read := func(filter, hint bson.RawValue) {
+		if d, ok := filter.DocumentOK(); ok {
+			a.filter = d
+		}
+		a.hint = hint
+	}
+	switch e.r.Name {
+	case "update":
+		read(e.r.Body.Lookup("updates", "0", "q"), e.r.Body.Lookup("updates", "0", "hint"))
+	case "delete":
+		stage = "DELETE"
+		read(e.r.Body.Lookup("deletes", "0", "q"), e.r.Body.Lookup("deletes", "0", "hint"))
+	default:
+		read(e.r.Field("query"), e.r.Field("hint"))
+		if remove, _ := e.r.Field("remove").BooleanOK(); remove {
+			stage = "DELETE"
+		}
+	}
+	if err := e.winner(a); err != nil {
+		return err
+	}
+	e.winning = bson.D{{Key: "stage", Value: stage}, {Key: "inputStage", Value: e.winning}}
+	return nil
+}
+
+// winner makes the winning plan of a query.
+func (e *explain) winner(a *findArgs) error {
+	e.ns, e.filter = a.ns, a.filter
+	sn, err := e.m.Read(e.r)
+	if err != nil {
+		return err
+	}
+	q, err := e.m.compileFind(a)
+	if err != nil {
+		return err
+	}
+	coll := sn.Collection(a.ns)
+	if coll == nil {
+		e.winning = bson.D{{Key: "stage", Value: "EOF"}}
+		return nil
+	}
+	plan, err := coll.Plan(q.Query)
+	if err != nil {
+		return err
+	}
+	e.winning = describePlan(plan, a)
+	e.count = func() (int64, error) { return e.m.count(e.r.Context(), coll, a) }
+	return nil
+}
+
+// describePlan is the tree of stages, the outermost first.
+func describePlan(p *store.Plan, a *findArgs) bson.D {
+	d := scanStage(p, a.filter)
+	wrap := func(stage string, more ...bson.E) {
+		d = append(append(bson.D{{Key: "stage", Value: stage}}, more...), bson.E{Key: "inputStage", Value: d})
+	}
+	if !p.Sorted {
+		wrap("SORT", bson.E{Key: "sortPattern", Value: a.sort})
+	}
+	if a.skip > 0 {
+		wrap("SKIP", bson.E{Key: "skipAmount", Value: countValue(a.skip)})
+	}
+	if a.limit > 0 {
+		wrap("LIMIT", bson.E{Key: "limitAmount", Value: countValue(a.limit)})
+	}
+	if !a.projection.IsEmpty() {
+		wrap("PROJECTION", bson.E{Key: "transformBy", Value: a.projection})
+	}
+	return d
+}
+
+func scanStage(p *store.Plan, filter bson.Raw) bson.D {
+	direction := "forward"
+	if p.Reverse {
+		direction = "backward"
+	}
+	switch {
+	case p.IDHack:
+		return bson.D{{Key: "stage", Value: "IDHACK"}}
+	case p.Index == nil:
+		d := bson.D{{Key: "stage", Value: "COLLSCAN"}}
+		if !filter.IsEmpty() {
+			d = append(d, bson.E{Key: "filter", Value: filter})
+		}
+		return append(d, bson.E{Key: "direction", Value: direction})
+	}
+	spec := p.Index.Spec()
+	bounds := bson.D{}
+	for i, f := range spec.Fields {
+		bounds = append(bounds, bson.E{Key: f.Path, Value: p.BoundsText(i)})
+	}
+	scan := bson.D{{Key: "stage", Value: "IXSCAN"}, {Key: "keyPattern", Value: spec.Key}, {Key: "indexName", Value: spec.Name},
+		{Key: "isMultiKey", Value: p.Index.Multikey()}, {Key: "isUnique", Value: spec.Unique}, {Key: "isSparse", Value: spec.Sparse},
+		{Key: "isPartial", Value: spec.Partial != nil}, {Key: "indexVersion", Value: int32(2)},
+		{Key: "direction", Value: direction}, {Key: "indexBounds", Value: bounds}}
+	d := bson.D{{Key: "stage", Value: "FETCH"}}
+	if !filter.IsEmpty() {
+		d = append(d, bson.E{Key: "filter", Value: filter})
+	}
+	return append(d, bson.E{Key: "inputStage", Value: scan})
+}
+
+func (e *explain) reply(verbosity string) bson.D {
+	planner := bson.D{{Key: "plannerVersion", Value: int32(1)}, {Key: "namespace", Value: e.ns}, {Key: "indexFilterSet", Value: false},
+		{Key: "parsedQuery", Value: e.filter}, {Key: "winningPlan", Value: e.winning}, {Key: "rejectedPlans", Value: bson.A{}}}
+	d := bson.D{{Key: "explainVersion", Value: "1"}, {Key: "queryPlanner", Value: planner}}
+	if verbosity != "queryPlanner" && e.count != nil {
+		n, err := e.count()
+		d = append(d, bson.E{Key: "executionStats", Value: bson.D{{Key: "executionSuccess", Value: err == nil}, {Key: "nReturned", Value: countValue(n)}}})
+	}
+	return append(d, bson.E{Key: "command", Value: e.r.Body}, bson.E{Key: "serverInfo", Value: bson.D{{Key: "host", Value: "sextant"}}})
+}

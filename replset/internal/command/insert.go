@@ -1,0 +1,256 @@
+package command
+
+import (
+	"context"
+	"time"
+
+	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/mongoerr"
+	"github.com/sextantdb/sextant/replset/internal/query"
+	"github.com/sextantdb/sextant/replset/internal/store"
+)
+
+var writeCommands = []Spec{
+	{Name: "insert", Flags: Writes | TakesTxnNumber, Handler: runInsert},
+	{Name: "update", Flags: Writes | TakesTxnNumber, Handler: runUpdate},
+	{Name: "delete", Flags: Writes | TakesTxnNumber, Handler: runDelete},
+	{Name: "findAndModify", Aliases: []string{"findandmodify"}, Flags: Writes | TakesTxnNumber, Handler: runFindAndModify},
+}
+
+// batch is what insert, update and delete have in common.
+type batch struct {
+	m         *Member
+	r         *Request
+	ns        string
+	unordered bool
+	bypass    bool
+	let       bson.Raw
+	stmtIDs   []int32
+	now       time.Time
+
+	// What the reply tells.
+	n, modified int32
+	upserted    []bson.D
+	errors      []bson.D
+}
+
+// parseBatch reads the fields that the write commands share and gives the others to
+// own. statements is the number of writes asked for.
+func (m *Member) parseBatch(r *Request, field string, own func(key string, v bson.RawValue) error) (*batch, []bson.Raw, error) {
+	coll, err := r.Collection()
+	if err != nil {
+		return nil, nil, err
+	}
+	b := &batch{m: m, r: r, ns: r.DB + "." + coll, now: time.Now()}
+	err = r.eachField(func(key string, v bson.RawValue) error {
+		var err error
+		switch key {
+		case field, "$tenant", "isTimeseriesNamespace", "collectionUUID", "encryptionInformation", "maxTimeMSOpOnly":
+		case "ordered":
+			ordered, ok := v.BooleanOK()
+			if !ok {
+				return wrongField(r.Name, key, v, "bool")
+			}
+			b.unordered = !ordered
+		case "bypassDocumentValidation":
+			b.bypass, err = boolField(r.Name, key, v)
+		case "let":
+			b.let, err = docField(r.Name, key, v)
+		default:
+			return own(key, v)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	docs, err := r.statements(field)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := checkWritable(b.ns); err != nil {
+		return nil, nil, err
+	}
+	return b, docs, b.parseStmtIDs(len(docs))
+}
+
+// statements are the documents of the command's list.
+func (r *Request) statements(field string) ([]bson.Raw, error) {
+	if _, isSequence := r.Docs[field]; !isSequence {
+		v := r.Field(field)
+		_, isDoc := v.DocumentOK()
+		_, isArray := v.ArrayOK()
+		if !v.IsZero() && !isDoc && !isArray {
+			return nil, mongoerr.Server(10065, "invalid parameter: expected an object (%s)", field)
+		}
+		if isDoc { // an old client's array: the keys do not matter
+			r.Docs = map[string][]bson.Raw{field: nil}
+		}
+	}
+	docs, ok, err := r.Documents(field)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return nil, missingField(r.Name, field)
+	case len(docs) == 0 || len(docs) > maxBatch:
+		return nil, mongoerr.Server(mongoerr.CodeInvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.", maxBatch, len(docs))
+	}
+	return docs, nil
+}
+
+// checkWritable refuses namespaces that no client may write to.
+func checkWritable(ns string) error {
+	if err := store.CheckNamespace(ns); err != nil {
+		return err
+	}
+	coll := store.CollectionOf(ns)
+	if ns == store.OplogNS || isSystem(coll) && !writableSystem[coll] {
+		return mongoerr.Server(mongoerr.CodeInvalidNamespace, "cannot write to '%s'", ns)
+	}
+	return nil
+}
+
+func isSystem(coll string) bool { return len(coll) > 7 && coll[:7] == "system." }
+
+var writableSystem = map[string]bool{
+	"system.js": true, "system.users": true, "system.roles": true, "system.version": true, "system.views": true,
+	"system.sessions": true, "system.buckets": true, "system.profile": true,
+}
+
+// parseStmtIDs reads stmtIds (one a statement) or stmtId (the first's, counting up).
+func (b *batch) parseStmtIDs(n int) error {
+	first := int64(0)
+	if v := b.r.Field("stmtId"); !v.IsZero() {
+		var ok bool
+		if first, ok = v.AsInt64OK(); !ok {
+			return wrongField(b.r.Name, "stmtId", v, "int")
+		}
+	}
+	if arr, ok := b.r.Field("stmtIds").ArrayOK(); ok {
+		for _, v := range arr.All() {
+			id, _ := v.AsInt64OK()
+			b.stmtIDs = append(b.stmtIDs, int32(id))
+		}
+		if len(b.stmtIDs) != n {
+			return mongoerr.Server(mongoerr.CodeInvalidLength, "Number of statement ids must match the number of batch entries. Got %d statement ids but %d operations.", len(b.stmtIDs), n)
+		}
+		return nil
+	}
+	for i := range n {
+		b.stmtIDs = append(b.stmtIDs, int32(first)+int32(i))
+	}
+	return nil
+}
+
+// statement says on whose behalf the i-th write is made.
+func (b *batch) statement(i int) store.Statement { return b.r.statement(b.stmtIDs[i]) }
+
+// statement is empty for a write that is not retryable.
+func (r *Request) statement(id int32) store.Statement {
+	if r.TxnNumber < 0 || r.LSID == nil {
+		return store.Statement{}
+	}
+	return store.Statement{LSID: r.LSID, TxnNumber: r.TxnNumber, StmtID: id}
+}
+
+// execute runs the statements in one transaction. do makes the i-th write; retried
+// counts one that was made before.
+func (b *batch) execute(ctx context.Context, n int, do func(tx *store.Tx, i int) error, retried func(i int, out *store.Outcome)) error {
+	_, err := b.m.Write(ctx, b.r, func(tx *store.Tx) error {
+		if b.bypass {
+			tx.BypassValidation()
+		}
+		for i := range n {
+			if err := ctx.Err(); err != nil {
+				return context.Cause(ctx)
+			}
+			out, err := tx.Snapshot().Retried(b.statement(i))
+			switch {
+			case err != nil:
+				return err // the whole command is too old
+			case out != nil:
+				retried(i, out)
+				continue
+			}
+			tx.Statement(b.statement(i))
+			if err := do(tx, i); err != nil {
+				b.fail(i, err)
+				if !b.unordered {
+					break
+				}
+			}
+		}
+		return nil
+	})
+	return err
+}
+
+// fail records the error of one statement.
+func (b *batch) fail(i int, err error) {
+	e := serverError(b.r.ctx, err)
+	d := bson.D{{Key: "index", Value: int32(i)}, {Key: "code", Value: e.Code}, {Key: "errmsg", Value: e.Message}}
+	b.errors = append(b.errors, d)
+}
+
+// options are what the query language needs from outside.
+func (b *batch) options() query.Options { return b.m.queryOptions(b.now, b.let) }
+
+func (m *Member) queryOptions(now time.Time, let bson.Raw) query.Options {
+	return query.Options{Now: now, ClusterTime: m.Store.Latest().OpTime().TS, Let: let, ObjectID: bson.NewObjectID, Zone: zone}
+}
+
+// zone finds an Olson time zone.
+func zone(name string) (*time.Location, bool) {
+	loc, err := time.LoadLocation(name)
+	return loc, err == nil
+}
+
+// reply puts the counters, as far as the command has them, and the errors together.
+func (b *batch) reply(update bool) bson.D {
+	d := bson.D{{Key: "n", Value: b.n}}
+	if update {
+		d = append(d, bson.E{Key: "nModified", Value: b.modified})
+	}
+	if len(b.upserted) > 0 {
+		d = append(d, bson.E{Key: "upserted", Value: b.upserted})
+	}
+	if len(b.errors) > 0 {
+		d = append(d, bson.E{Key: "writeErrors", Value: b.errors})
+	}
+	return append(d, b.m.writeTimes(b.r)...)
+}
+
+// writeTimes is the opTime of the write, for the reply.
+func (m *Member) writeTimes(r *Request) bson.D {
+	op := r.wrote
+	if op.IsZero() {
+		op = m.Store.Latest().OpTime()
+	}
+	return bson.D{{Key: "opTime", Value: op.Document()}}
+}
+
+// runInsert inserts documents. It does not check document validation of level
+// "moderate" apart from "strict": an insert is held to both alike.
+func runInsert(ctx context.Context, m *Member, r *Request) (bson.D, error) {
+	b, docs, err := m.parseBatch(r, "documents", func(key string, _ bson.RawValue) error { return unknownField(r.Name, key) })
+	if err != nil {
+		return nil, err
+	}
+	now := bson.Timestamp{T: uint32(b.now.Unix()), I: 1}
+	err = b.execute(ctx, len(docs), func(tx *store.Tx, i int) error {
+		doc, err := store.PrepareInsert(docs[i], bson.NewObjectID, now)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Insert(b.ns, doc); err != nil {
+			return err
+		}
+		b.n++
+		return nil
+	}, func(int, *store.Outcome) { b.n++ })
+	if err != nil {
+		return nil, err
+	}
+	return b.reply(false), nil
+}
