@@ -111,9 +111,9 @@ func (n *Node) win(now time.Time, out *effects) {
 	n.elected = now
 	n.catchUp = now.Add(n.cfg.CatchUpTimeout)
 	for i := range n.peers {
-		n.peers[i].next = now  // all shall know at once
 		n.peers[i].heard = now // the lease begins with the election
 	}
+	n.announce(now)
 	if n.freshest() == None {
 		n.drain(out)
 	}

@@ -42,7 +42,7 @@ func (n *Node) onHeartbeatReply(ev HeartbeatReply, now time.Time, out *effects) 
 	n.meet(ev.Term, now)
 	p.waiting, p.up, p.failed = false, true, ""
 	p.heard, p.heartbeat = now, now
-	p.next = now.Add(n.cfg.HeartbeatInterval)
+	n.pauseHeartbeat(p, now)
 	p.role, p.term, p.told = ev.Role, ev.Term, ev.Commit
 	// A lower position than known is an old message that a position report has overtaken, unless the member says that
 	// it lost entries.
@@ -67,7 +67,22 @@ func (n *Node) compareConfig(from int, version int32, out *effects) {
 func (n *Node) onHeartbeatFailed(ev HeartbeatFailed, now time.Time) {
 	p := &n.peers[ev.From]
 	p.waiting, p.up, p.role, p.failed = false, false, RoleDown, ev.Why
+	n.pauseHeartbeat(p, now)
+}
+
+// pauseHeartbeat sets the time of the next heartbeat: at once if there is news that the last one did not carry.
+func (n *Node) pauseHeartbeat(p *peer, now time.Time) {
 	p.next = now.Add(n.cfg.HeartbeatInterval)
+	if p.again {
+		p.again, p.next = false, now
+	}
+}
+
+// announce has all members hear from this one at once.
+func (n *Node) announce(now time.Time) {
+	for i := range n.peers {
+		n.peers[i].again, n.peers[i].next = n.peers[i].waiting, now
+	}
 }
 
 func (n *Node) heardPrimary(from int, now time.Time) {

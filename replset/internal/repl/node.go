@@ -66,6 +66,7 @@ type peer struct {
 	up        bool
 	next      time.Time // when the next heartbeat is due
 	waiting   bool      // a heartbeat is on its way
+	again     bool      // and it carries old news: send another one right after it
 	failed    string    // why the last heartbeat failed
 	heartbeat time.Time // of the last answer
 }
@@ -237,7 +238,5 @@ func (n *Node) onReconfig(ev Reconfig, now time.Time) {
 	}
 	n.cfg = ev.Config
 	n.takeoverAt = time.Time{}
-	for i := range n.peers {
-		n.peers[i].next = now
-	}
+	n.announce(now)
 }
