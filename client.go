@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sextantdb/sextant/concern"
 	"github.com/sextantdb/sextant/internal/cluster"
@@ -46,6 +47,9 @@ func (cl *Client) ready(op, ns string) error {
 	return nil
 }
 
+// endTimeout bounds how long Close tells a server that does not answer which sessions are over.
+const endTimeout = 2 * time.Second
+
 // Close ends the client: it tells the servers which sessions are over, closes all connections and waits until
 // every goroutine of the client has ended, or ctx has. Operations under way fail with ErrClientClosed or an error of
 // their connection. Closing again does nothing but wait as well.
@@ -65,7 +69,9 @@ func (cl *Client) Close(ctx context.Context) error {
 	started := true
 	cl.start.Do(func() { started = false })
 	if started {
-		cl.exec.EndSessions(ctx)
+		end, cancel := context.WithTimeout(ctx, endTimeout)
+		cl.exec.EndSessions(end)
+		cancel()
 	}
 	return cl.cluster.Close(ctx)
 }

@@ -67,16 +67,26 @@ func (x *Executor) Release(ses *session.Session) {
 // EndSessions tells the deployment that the client's sessions are over, as far as it can be told before ctx ends and
 // without waiting for a member. What fails is passed over: the server forgets sessions by itself.
 func (x *Executor) EndSessions(ctx context.Context) {
-	for ctx.Err() == nil {
-		x.sessions.mu.Lock()
-		ids := x.sessions.pool.Drain()
-		x.sessions.mu.Unlock()
-		if len(ids) == 0 || !x.o.Cluster.Reachable() {
+	for _, ids := range x.drain() { // all at first: telling of them uses a session again
+		if ctx.Err() != nil || !x.o.Cluster.Reachable() {
 			return
 		}
 		if err := x.endSessions(ctx, ids); err != nil {
 			return
 		}
+	}
+}
+
+// drain takes all sessions out of the pool, in as many lists as there must be commands.
+func (x *Executor) drain() (lists [][]bson.Raw) {
+	x.sessions.mu.Lock()
+	defer x.sessions.mu.Unlock()
+	for {
+		ids := x.sessions.pool.Drain()
+		if len(ids) == 0 {
+			return lists
+		}
+		lists = append(lists, ids)
 	}
 }
 
