@@ -15,8 +15,7 @@ import (
 // An answer without ok: 1 is returned as it is.
 func (c *Conn) Check(ctx context.Context, topologyVersion bson.Raw, maxAwait time.Duration) (bson.Raw, error) {
 	if c.stream.open {
-		m, err := c.ReadNext(ctx)
-		return m.Body.Clone(), err
+		return c.checked(c.ReadNext(ctx))
 	}
 	flags := uint32(0)
 	if topologyVersion != nil {
@@ -31,7 +30,11 @@ func (c *Conn) Check(ctx context.Context, topologyVersion bson.Raw, maxAwait tim
 	}
 	msg = bson.AppendString(msg, "$db", "admin")
 	msg = bson.EndDocument(msg, doc)
-	m, err := c.RoundTrip(ctx, wire.EndMsg(msg, start))
+	return c.checked(c.RoundTrip(ctx, wire.EndMsg(msg, start)))
+}
+
+// checked copies the reply out of the buffer.
+func (c *Conn) checked(m wire.Msg, err error) (bson.Raw, error) {
 	if err != nil {
 		return nil, err
 	}

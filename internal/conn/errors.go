@@ -53,7 +53,7 @@ func opcodeError(code int32) error {
 
 // ioError is the error for a write or read that the socket refused.
 func (c *Conn) ioError(ctx context.Context, stage mongoerr.Stage, err error) error {
-	partial := c.rbuf
+	partial := c.rbuf[c.used:]
 	switch ended, cause := ioEnded(ctx, err); {
 	case ended:
 		return c.overloaded(ctx, c.fail(stage, cause, "%s", c.lateWords(ctx, stage)))
@@ -61,6 +61,8 @@ func (c *Conn) ioError(ctx context.Context, stage mongoerr.Stage, err error) err
 		return c.fail(stage, err, "the connection was closed by this client")
 	case wire.Guess(partial) != "":
 		return c.fail(stage, err, "the server closed the connection after bytes that are %s%s", wire.Guess(partial), tlsHint(partial))
+	case isAlert(err): // TLS 1.3 tells a client on its first read what the server thinks of its certificate
+		return c.fail(stage, err, "the server refused this client by a TLS alert")
 	case !isHangUp(err):
 		return c.overloaded(ctx, c.fail(stage, err, "the connection failed"))
 	case c.phase == mongoerr.StageHandshake && len(partial) == 0:
@@ -129,6 +131,12 @@ func overloaded(ctx context.Context, e *mongoerr.Error) *mongoerr.Error {
 	return e.AddLabel(mongoerr.LabelSystemOverloaded, mongoerr.LabelRetryable)
 }
 
+// isAlert says whether the TLS of the other side ended the connection with a reason, which is no failure of the network.
+func isAlert(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error"
+}
+
 func isHangUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
@@ -172,7 +180,6 @@ func tlsError(ctx context.Context, addr string, err error) error {
 		authority x509.UnknownAuthorityError
 		name      x509.HostnameError
 		invalid   x509.CertificateInvalidError
-		alert     tls.AlertError
 	)
 	words := "the TLS handshake failed"
 	switch {
@@ -191,7 +198,7 @@ func tlsError(ctx context.Context, addr string, err error) error {
 		words = "the server's certificate has expired or is not valid yet"
 	case errors.As(err, &invalid):
 		words = "the server's certificate is not valid"
-	case errors.As(err, &alert):
+	case isAlert(err):
 		words = "the server refused the TLS handshake"
 	case isHangUp(err):
 		return overloaded(ctx, failure(mongoerr.StageTLS, addr, err,

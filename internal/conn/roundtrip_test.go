@@ -239,8 +239,11 @@ func TestSendWaitsForNoReply(t *testing.T) {
 }
 
 func TestCloseFreesWhoeverWaits(t *testing.T) {
-	c := open(t, played(t, func(p *peer) { p.greet(); p.read(); p.hold() }))
-	time.AfterFunc(10*time.Millisecond, func() { c.Close() })
+	asked := make(chan struct{})
+	c := open(t, played(t, func(p *peer) { p.greet(); p.read(); close(asked); p.hold() }))
+	closed := make(chan struct{})
+	go func() { defer close(closed); <-asked; c.Close() }()
+	defer func() { <-closed }()
 	_, err := c.RoundTrip(t.Context(), ping(c, 0))
 	if err == nil || !strings.Contains(err.Error(), "closed by this client") || !c.Broken() {
 		t.Errorf("%v", err)

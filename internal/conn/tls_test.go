@@ -95,6 +95,35 @@ func TestTLSSaysWhyItFailed(t *testing.T) {
 	refusal{stage: mongoerr.StageTLS, words: "the time was up during the TLS handshake: the connectTimeoutMS of 20ms ran out", overload: true}.check(t, silent)
 }
 
+func TestServerThatWantsAClientCertificateIsNotOverloaded(t *testing.T) {
+	cert, pool := certificate(t, "db1", time.Now().Add(time.Hour))
+	// Not over a pipe: both sides write at once, and a pipe has no buffer.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		nc, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer nc.Close()
+		s := tls.Server(nc, &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAnyClientCert})
+		if s.Handshake() == nil {
+			t.Error("the server was content without a certificate")
+		}
+		(&peer{t, nc}).hold() // a reset must not overtake the alert
+	}()
+	defer func() { l.Close(); <-served }()
+	o := &Options{ConnectTimeout: 10 * time.Second, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return dialer.DialContext(ctx, network, l.Addr().String())
+	}}
+	o.TLS = &tls.Config{RootCAs: pool}
+	refusal{stage: mongoerr.StageHandshake, words: "refused this client by a TLS alert"}.check(t, o)
+}
+
 func TestTLSServerNameIsTheHostAlone(t *testing.T) {
 	for addr, want := range map[string]string{"db1:27017": "db1", "[::1]:27017": "::1", "db1": "db1"} {
 		if got := tlsConfig(&tls.Config{}, addr).ServerName; got != want {
