@@ -1,0 +1,6 @@
+//go:build !race
+
+package replset
+
+// raceEnabled says that times are several times longer than without the race detector.
+const raceEnabled = false
