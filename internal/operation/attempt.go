@@ -52,7 +52,7 @@ func (c *call) target(pc *pool.Conn) Target {
 // prepare takes what the call needs once it is known who will serve it: the session, which depends on the connection
 // and must not be held while waiting for one, and the number of a retryable write.
 func (c *call) prepare(t Target) error {
-	if t.SessionTimeout == 0 || !c.op.acknowledged() {
+	if t.SessionTimeout == 0 || !c.op.acknowledged() || c.op.outside {
 		if c.op.Session != nil && !c.op.Session.Implicit {
 			return mongoerr.New(mongoerr.StageConfig, "%s cannot take part in a session", t.Addr)
 		}

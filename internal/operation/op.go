@@ -63,6 +63,7 @@ type Op struct {
 	Address  string                               // this member or none (getMore, killCursors)
 	Selector func([]event.Member) []event.Member  // picks among suitable members, before the latency window; nil: all
 	Session  *session.Session                     // nil: a session is taken for this call
+	outside  bool                                 // of any session: the command that ends sessions
 	Decode   func(reply bson.Raw, r Result) error // bytes are valid during the call only; not called for errors or unacknowledged writes
 }
 

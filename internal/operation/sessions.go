@@ -64,11 +64,20 @@ func (x *Executor) Release(ses *session.Session) {
 	s.pool.Release(ses.Server(), now, s.timeout)
 }
 
-// EndSessions tells the deployment that the client's sessions are over, as far as it can be told before ctx ends and
-// without waiting for a member. What fails is passed over: the server forgets sessions by itself.
+// endLimit is the time that EndSessions may take.
+const endLimit = 2 * time.Second
+
+// EndSessions tells the deployment that the client's sessions are over, as far as it can be told before ctx ends,
+// within two seconds, and without waiting for a member. What fails is passed over: the server forgets sessions by
+// itself.
 func (x *Executor) EndSessions(ctx context.Context) {
-	for _, ids := range x.drain() { // all at first: telling of them uses a session again
-		if ctx.Err() != nil || !x.o.Cluster.Reachable() {
+	ctx, cancel := context.WithTimeout(ctx, endLimit)
+	defer cancel()
+	for ctx.Err() == nil {
+		x.sessions.mu.Lock()
+		ids := x.sessions.pool.Drain()
+		x.sessions.mu.Unlock()
+		if len(ids) == 0 || !x.o.Cluster.Reachable() {
 			return
 		}
 		if err := x.endSessions(ctx, ids); err != nil {
@@ -77,22 +86,9 @@ func (x *Executor) EndSessions(ctx context.Context) {
 	}
 }
 
-// drain takes all sessions out of the pool, in as many lists as there must be commands.
-func (x *Executor) drain() (lists [][]bson.Raw) {
-	x.sessions.mu.Lock()
-	defer x.sessions.mu.Unlock()
-	for {
-		ids := x.sessions.pool.Drain()
-		if len(ids) == 0 {
-			return lists
-		}
-		lists = append(lists, ids)
-	}
-}
-
 func (x *Executor) endSessions(ctx context.Context, ids []bson.Raw) error {
 	return x.Run(ctx, &Op{
-		Name: "endSessions", DB: "admin", Kind: Command, ReadPref: readpref.PrimaryPreferred(),
+		Name: "endSessions", DB: "admin", Kind: Command, ReadPref: readpref.PrimaryPreferred(), outside: true,
 		Append: func(dst []byte, _ Target) ([]byte, error) {
 			dst, start := bson.BeginArrayElement(dst, "endSessions")
 			for i, id := range ids {
