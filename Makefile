@@ -1,7 +1,7 @@
 # The habits of this house; CI calls the same targets.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: check format vet static test conformance vectors interop demo fuzz
+.PHONY: check format vet static test conformance vectors interop demo fuzz bench
 
 check: format vet static test
 
@@ -26,6 +26,9 @@ vectors: # answers recorded from a real server, counted by operator
 
 interop: # strangers against the embedded set: a module of its own
 	cd interop && go test -race -count=1 ./...
+
+bench: # package bson beside the official one; fails under a promised floor
+	cd bench && go run . -check
 
 demo: # the main job, on the embedded set
 	go run ./cmd/sextant demo
