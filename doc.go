@@ -54,7 +54,7 @@
 //
 //	slaveOk, setSlaveOkay           readPreference=secondaryPreferred, readpref.SecondaryPreferred()
 //	getSlave                        Cursor.Server
-//	getHosts, rs.status             Client.Hosts
+//	getHosts, rs.status             Client.Hosts; Member.Health, State, StateStr
 //	connectionsPerHost              maxPoolSize
 //	acceptableLatencyMS             localThresholdMS
 //	requiredReplicaSetName          replicaSet
