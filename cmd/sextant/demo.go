@@ -88,7 +88,7 @@ func runDemo(ctx context.Context, p printer, fault replset.Fault, n int) error {
 	defer d.close()
 	err := d.run(ctx, fault)
 	if err != nil {
-		d.check("the demo runs to its end", false, "%v", err)
+		d.check("the demo runs to its end", false, "%s", headline(err))
 	}
 	d.end(d.checks)
 	if len(failed(d.checks)) > 0 {
@@ -106,6 +106,10 @@ func (d *demo) run(ctx context.Context, fault replset.Fault) error {
 	} {
 		if err := step(ctx); err != nil {
 			return err
+		}
+		if len(failed(d.checks)) > 0 {
+			d.say("the run ends here: what follows builds on what failed")
+			return nil
 		}
 	}
 	return nil

@@ -105,7 +105,7 @@ func (d *demo) documents(ctx context.Context) error {
 	d.check("an inserted document gets an ObjectID, written back into the caller's struct", !joe.ID.IsZero(), "_id %s", joe.ID.Hex())
 
 	found, err := coll.FindOne(ctx, bson.M{"_id": joe.ID})
-	d.check("a read by _id finds it", err == nil && found.Name == "joe", "%s, %v", found.Name, err)
+	d.check("a read by _id finds it", err == nil && found.Name == "joe", "%s%s", found.Name, suffix(err))
 
 	_, err = coll.FindOne(ctx, bson.M{"_id": joe.ID.Hex()})
 	d.check("the id as a string finds nothing", errors.Is(err, sextant.ErrNoDocuments), "%v", err)
@@ -145,7 +145,13 @@ func suffix(err error) string {
 	if err == nil {
 		return ""
 	}
-	return ", " + err.Error()
+	return ", " + headline(err)
+}
+
+// headline is an error's first line, which says what went wrong; the lines below it go into detail.
+func headline(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
 }
 
 // milliseconds prints a duration as an operator reads it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/sextantdb/sextant"
@@ -124,8 +123,7 @@ func toJSON(m event.Member) hostJSON {
 		j.Lag = new(float64(m.Lag) / float64(time.Millisecond))
 	}
 	if m.LastError != nil {
-		line, _, _ := strings.Cut(m.LastError.Error(), "\n")
-		j.LastError = &line
+		j.LastError = new(headline(m.LastError))
 	}
 	return j
 }
