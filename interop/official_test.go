@@ -76,7 +76,7 @@ type person struct {
 	ID     bson.ObjectID `bson:"_id,omitempty"`
 	Name   string
 	Age    int
-	Awards []string
+	Awards []string `bson:"awards,omitempty"`
 }
 
 func TestOfficialDriverDoesCRUD(t *testing.T) {
