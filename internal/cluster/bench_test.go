@@ -1,0 +1,72 @@
+package cluster_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/sextantdb/sextant/internal/cluster"
+	"github.com/sextantdb/sextant/internal/topology"
+	"github.com/sextantdb/sextant/readpref"
+)
+
+// discovered is a cluster that knows the three members of a set.
+func discovered(tb testing.TB) *cluster.Cluster {
+	tb.Helper()
+	s, _ := setOf3()
+	cfg := seeds("a:1")
+	cfg.Conn.Dial = s.dial
+	c := cluster.New(cfg)
+	tb.Cleanup(func() { c.Close(context.Background()) })
+	for deadline := time.Now().Add(10 * time.Second); kinds(c) != "a:1 RSPrimary, b:1 RSSecondary, c:1 RSSecondary"; {
+		if _, err := c.Select(tb.Context(), topology.Want{Write: true}); err != nil || time.Now().After(deadline) {
+			tb.Fatalf("not discovered: %s, %v", kinds(c), err)
+		}
+	}
+	return c
+}
+
+func TestSelectionOfAPlainWantAllocatesNothing(t *testing.T) {
+	c := discovered(t)
+	ctx := t.Context()
+	for name, w := range map[string]topology.Want{"write": {Write: true}, "nearest": {ReadPref: readpref.Nearest()}} {
+		allocs := testing.AllocsPerRun(100, func() {
+			if _, err := c.Select(ctx, w); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if allocs != 0 {
+			t.Errorf("%s: %v allocations", name, allocs)
+		}
+	}
+}
+
+func BenchmarkSelect(b *testing.B) {
+	c := discovered(b)
+	for name, w := range map[string]topology.Want{"write": {Write: true}, "nearest": {ReadPref: readpref.Nearest()}} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := c.Select(b.Context(), w); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkCheckOut(b *testing.B) {
+	c := discovered(b)
+	s, err := c.Select(b.Context(), topology.Want{Write: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		pc, err := s.CheckOut(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		pc.CheckIn()
+	}
+}
