@@ -50,7 +50,7 @@ func (r *Request) parseGeneric() error {
 func (r *Request) parseReadPreference(v bson.RawValue) error {
 	doc, ok := v.DocumentOK()
 	if !ok {
-		return mongoerr.Server(mongoerr.CodeTypeMismatch, `"$readPreference" had the wrong type. Expected object, found %s`, v.Type)
+		return mongoerr.Server(mongoerr.CodeTypeMismatch, `"$readPreference" had the wrong type. Expected object, found %s`, bsonName(v.Type))
 	}
 	mode, _ := doc.Lookup("mode").StringValueOK()
 	switch mode {
@@ -82,12 +82,12 @@ func (r *Request) parseReadConcern(v bson.RawValue) error {
 			t, i, ok := f.TimestampOK()
 			if !ok {
 				return mongoerr.Server(mongoerr.CodeTypeMismatch,
-					`"afterClusterTime" had the wrong type. Expected timestamp, found %s`, f.Type)
+					`"afterClusterTime" had the wrong type. Expected timestamp, found %s`, bsonName(f.Type))
 			}
 			r.ReadConcern.AfterClusterTime = bson.Timestamp{T: t, I: i}
 		case "afterOpTime":
 			if _, ok := f.DocumentOK(); !ok {
-				return mongoerr.Server(mongoerr.CodeTypeMismatch, `"afterOpTime" had the wrong type. Expected object, found %s`, f.Type)
+				return mongoerr.Server(mongoerr.CodeTypeMismatch, `"afterOpTime" had the wrong type. Expected object, found %s`, bsonName(f.Type))
 			}
 		case "atClusterTime", "provenance", "allowTransactionTableSnapshot":
 		default:
@@ -100,7 +100,7 @@ func (r *Request) parseReadConcern(v bson.RawValue) error {
 func (r *Request) parseWriteConcern(v bson.RawValue) error {
 	doc, ok := v.DocumentOK()
 	if !ok {
-		return mongoerr.Server(mongoerr.CodeTypeMismatch, "writeConcern must be an object, not %s", v.Type)
+		return mongoerr.Server(mongoerr.CodeTypeMismatch, `"writeConcern" had the wrong type. Expected object, found %s`, bsonName(v.Type))
 	}
 	w := WriteConcern{W: 1}
 	for key, f := range doc.All() {
@@ -163,7 +163,7 @@ func (r *Request) parseLSID(v bson.RawValue) error {
 	doc, ok := v.DocumentOK()
 	if !ok {
 		return mongoerr.Server(mongoerr.CodeTypeMismatch,
-			"BSON field 'OperationSessionInfo.lsid' is the wrong type '%s', expected type 'object'", v.Type)
+			"BSON field 'OperationSessionInfo.lsid' is the wrong type '%s', expected type 'object'", bsonName(v.Type))
 	}
 	if _, err := sessionID(doc, "OperationSessionInfo.lsid"); err != nil {
 		return err

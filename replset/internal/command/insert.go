@@ -208,6 +208,9 @@ func zone(name string) (*time.Location, bool) {
 
 // reply puts the counters, as far as the command has them, and the errors together.
 func (b *batch) reply(update bool) bson.D {
+	if w := b.r.WriteConcern; w.Given && w.W == 0 && w.Mode == "" {
+		return nil // nobody wants to know
+	}
 	d := bson.D{{Key: "n", Value: b.n}}
 	if update {
 		d = append(d, bson.E{Key: "nModified", Value: b.modified})

@@ -82,7 +82,7 @@ func (r *Request) Collection() (string, error) {
 	for _, v := range r.Body.All() {
 		name, ok := v.StringValueOK()
 		if !ok {
-			return "", mongoerr.Server(mongoerr.CodeInvalidNamespace, "collection name has invalid type %s", v.Type)
+			return "", mongoerr.Server(mongoerr.CodeInvalidNamespace, "collection name has invalid type %s", bsonName(v.Type))
 		}
 		if name == "" {
 			return "", mongoerr.Server(mongoerr.CodeInvalidNamespace, "Invalid namespace specified '%s.'", r.DB)
@@ -114,13 +114,13 @@ func (r *Request) Documents(field string) (docs []bson.Raw, ok bool, err error) 
 	arr, isArray := v.ArrayOK()
 	if !isArray {
 		return nil, true, mongoerr.Server(mongoerr.CodeTypeMismatch,
-			"BSON field '%s.%s' is the wrong type '%s', expected type 'array'", r.Name, field, v.Type)
+			"BSON field '%s.%s' is the wrong type '%s', expected type 'array'", r.Name, field, bsonName(v.Type))
 	}
 	for i, e := range arr.All() {
 		doc, isDoc := e.DocumentOK()
 		if !isDoc {
 			return nil, true, mongoerr.Server(mongoerr.CodeTypeMismatch,
-				"BSON field '%s.%s.%d' is the wrong type '%s', expected type 'object'", r.Name, field, i, e.Type)
+				"BSON field '%s.%s.%d' is the wrong type '%s', expected type 'object'", r.Name, field, i, bsonName(e.Type))
 		}
 		docs = append(docs, doc)
 	}

@@ -123,7 +123,7 @@ func (tx *Tx) changeLogged(ns string, rid RecordID, doc bson.Raw, entry func(bef
 	if bytes.Equal(before, doc) {
 		return nil
 	}
-	if c.opts.Capped && len(doc) != len(before) && c.opts.Size > 0 && c.size-int64(len(before))+int64(len(doc)) > c.opts.Size {
+	if c.opts.Capped && len(doc) != len(before) {
 		return mongoerr.Server(10003, "Cannot change the size of a document in a capped collection: %d != %d", len(before), len(doc))
 	}
 	if err := c.validate(tx, doc); err != nil {
