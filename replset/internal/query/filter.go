@@ -2,6 +2,7 @@ package query
 
 import (
 	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/replset/internal/query/expr"
 	"github.com/sextantdb/sextant/replset/internal/query/value"
 )
 
@@ -41,8 +42,10 @@ func (f *Filter) MatchPos(doc bson.Raw) (ok bool, arrayIndex int) {
 }
 
 // Eval matches a document and reports the index for the positional $ (-1: none) and a failed $expr.
-func (f *Filter) Eval(doc bson.Raw) (ok bool, arrayIndex int, err error) {
-	st := state{pos: -1, record: true}
+func (f *Filter) Eval(doc bson.Raw) (ok bool, arrayIndex int, err error) { return f.eval(doc, nil) }
+
+func (f *Filter) eval(doc bson.Raw, vars *expr.Vars) (ok bool, arrayIndex int, err error) {
+	st := state{pos: -1, record: true, vars: vars}
 	ok = f.root.match(doc, &st)
 	if st.err != nil || !ok {
 		return false, -1, st.err
@@ -64,6 +67,7 @@ type state struct {
 	pos    int
 	record bool // false under a negation: what matches there says nothing about a position
 	err    error
+	vars   *expr.Vars
 }
 
 func (st *state) at(i int) {

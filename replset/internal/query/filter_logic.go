@@ -92,7 +92,7 @@ type or struct{ subs []node }
 
 func (o *or) match(doc bson.Raw, st *state) bool {
 	for _, s := range o.subs {
-		inner := state{pos: -1} // the server takes no position from a disjunction
+		inner := state{pos: -1, vars: st.vars} // the server takes no position from a disjunction
 		ok := s.match(doc, &inner)
 		if inner.err != nil {
 			return st.fail(inner.err)
@@ -117,7 +117,7 @@ func (o *or) single(v bson.RawValue, st *state) bool {
 type not struct{ sub node }
 
 func (n *not) match(doc bson.Raw, st *state) bool {
-	inner := state{pos: -1}
+	inner := state{pos: -1, vars: st.vars}
 	ok := n.sub.match(doc, &inner)
 	if inner.err != nil {
 		return st.fail(inner.err)
@@ -126,7 +126,7 @@ func (n *not) match(doc bson.Raw, st *state) bool {
 }
 
 func (n *not) single(v bson.RawValue, st *state) bool {
-	inner := state{pos: -1}
+	inner := state{pos: -1, vars: st.vars}
 	return !n.sub.single(v, &inner)
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
+	"github.com/sextantdb/sextant/replset/internal/query/expr"
 	"github.com/sextantdb/sextant/replset/internal/query/value"
 )
 
@@ -22,6 +23,7 @@ type parser struct {
 	coll    *value.Collator
 	noExpr  string // why $expr may not be used here, empty if it may
 	noWhere bool
+	scope   *expr.Vars // variables that $expr may use, nil for those of the command's let
 	depth   int
 }
 
@@ -200,16 +202,6 @@ func (p *parser) textSearch(_ string, arg bson.RawValue, at level) (node, error)
 		return nil, bad("$text expects an object")
 	}
 	return nil, fail(mongoerr.CodeIndexNotFound, "text index required for $text query")
-}
-
-func (p *parser) expression(_ string, _ bson.RawValue, at level) (node, error) {
-	if p.noExpr != "" {
-		return nil, fail(mongoerr.CodeQueryFeatureNotAllowed, "%s", p.noExpr)
-	}
-	if at == levelElement {
-		return nil, bad("$expr can only be applied to the top-level document")
-	}
-	return nil, bad("$expr is not served yet")
 }
 
 func (p *parser) jsonSchema(string, bson.RawValue, level) (node, error) {

@@ -90,6 +90,7 @@ func TestVectors(t *testing.T) {
 	}{
 		{"query.jsonl", runQueryVector},
 		{"update.jsonl", runUpdateVector},
+		{"aggregate.jsonl", runAggregateVector},
 	} {
 		t.Run(strings.TrimSuffix(set.file, ".jsonl"), func(t *testing.T) {
 			s := newScore(set.file)

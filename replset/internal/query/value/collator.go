@@ -22,3 +22,6 @@ func ParseCollation(doc bson.Raw) (*Collator, error) {
 }
 
 func (c *Collator) compare(a, b []byte) int { return bytes.Compare(a, b) }
+
+// key gives bytes that are equal exactly for strings that compare equal.
+func (c *Collator) key(s []byte) []byte { return s }

@@ -141,12 +141,24 @@ func AsDecimal(v bson.RawValue) *apd.Decimal {
 	return IntDecimal(n)
 }
 
-// exactDecimal keeps every bit of a double: it is for comparison only.
+// WideDecimal is a double with 34 significant digits, as sums and rounding take it into decimal arithmetic.
+func WideDecimal(f float64) *apd.Decimal {
+	d := ExactDecimal(f)
+	if d.Form == apd.Finite && !d.IsZero() {
+		_, _ = decimals.Round(d, d)
+	}
+	return d
+}
+
 func exactDecimal(v bson.RawValue) *apd.Decimal {
 	if v.Type != bson.TypeDouble {
 		return AsDecimal(v)
 	}
-	f := Float(v)
+	return ExactDecimal(Float(v))
+}
+
+// ExactDecimal keeps every bit of a double.
+func ExactDecimal(f float64) *apd.Decimal {
 	if math.IsNaN(f) || math.IsInf(f, 0) || f == 0 {
 		return FloatDecimal(f)
 	}
@@ -204,8 +216,8 @@ func integralDecimal(d *apd.Decimal) (int64, bool) {
 	return n, d.Cmp(IntDecimal(n)) == 0
 }
 
-// roundDecimal rounds half-even; the smallest long stands for what does not fit.
-func roundDecimal(d *apd.Decimal) int64 {
+// RoundDecimal rounds half-even; the smallest long stands for what does not fit.
+func RoundDecimal(d *apd.Decimal) int64 {
 	if d.Form != apd.Finite || d.NumDigits()+int64(d.Exponent) > 20 {
 		return math.MinInt64
 	}

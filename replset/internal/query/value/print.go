@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sextantdb/sextant/bson"
 )
@@ -137,4 +138,43 @@ func FormatFloat(f float64, digits int) string {
 		return "-inf"
 	}
 	return strconv.FormatFloat(f, 'g', digits, 64)
+}
+
+// Show gives a value as expressions print it in error messages: {a: 1, b: "x"}, numbers with six digits, MISSING.
+func Show(v bson.RawValue) string {
+	switch v.Type {
+	case 0:
+		return "MISSING"
+	case bson.TypeDouble:
+		return FormatFloat(Float(v), 6)
+	case bson.TypeString, bson.TypeSymbol:
+		return `"` + string(stringBytes(v)) + `"`
+	case bson.TypeDateTime:
+		return FormatDate(int64(word(v)))
+	case bson.TypeObjectID:
+		return hex.EncodeToString(v.Value)
+	case bson.TypeEmbeddedDocument, bson.TypeArray:
+		return showFields(v)
+	}
+	return Print(v)
+}
+
+func showFields(v bson.RawValue) string {
+	var parts []string
+	for k, e := range bson.Raw(v.Value).All() {
+		if v.Type == bson.TypeEmbeddedDocument {
+			parts = append(parts, k+": "+Show(e))
+		} else {
+			parts = append(parts, Show(e))
+		}
+	}
+	if v.Type == bson.TypeArray {
+		return "[" + strings.Join(parts, ", ") + "]"
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+// FormatDate gives milliseconds since 1970 as 2020-01-02T03:04:05.006Z.
+func FormatDate(ms int64) string {
+	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
 }

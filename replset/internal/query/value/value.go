@@ -176,7 +176,7 @@ func CutLong(v bson.RawValue) int64 {
 		}
 		return int64(f)
 	case bson.TypeDecimal128:
-		return roundDecimal(Decimal(v))
+		return RoundDecimal(Decimal(v))
 	}
 	n, _ := Int64(v)
 	return n
