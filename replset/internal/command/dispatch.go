@@ -81,8 +81,14 @@ func (m *Member) run(r *Request) reply {
 	if hit != nil {
 		hit.after(&rep)
 	}
+	if m.opt.Misbehave == LostWrite && r.Conn.internal && r.Name == "getMore" {
+		pause(r.ctx, time.Now().Add(lateBy))
+	}
 	return rep
 }
+
+// lateBy is how much later the others get what a member that loses writes has acknowledged.
+const lateBy = 50 * time.Millisecond
 
 // admit holds a command to the database, the authentication and the role that it needs.
 func (m *Member) admit(r *Request) error {

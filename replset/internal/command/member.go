@@ -152,6 +152,11 @@ func (m *Member) end(crash bool) {
 	}
 	m.mu.Unlock()
 	if first {
+		if crash { // nothing that a waiting command says when it is interrupted may still leave
+			for _, c := range conns {
+				c.end(true)
+			}
+		}
 		m.cancel(errShutdown)
 		_ = m.opt.Listener.Close()
 		for _, c := range conns {
