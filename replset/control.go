@@ -105,6 +105,22 @@ func (s *Set) Restart(i int) error {
 	return nil
 }
 
+// Wipe destroys the data of member i, which must have been killed: after Restart it copies everything from the primary.
+func (s *Set) Wipe(i int) error {
+	if err := s.check(i); err != nil {
+		return err
+	}
+	m := s.members[i]
+	if _, err := m.take(false); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.disk = m.disk.Wiped(s.opt.OplogEntries)
+	m.mu.Unlock()
+	m.put(nil)
+	return nil
+}
+
 // Partition cuts the network between members of different groups; members in no group are alone. Clients still reach
 // everybody. A new Partition replaces the old one.
 func (s *Set) Partition(groups ...[]int) error {

@@ -14,11 +14,11 @@ type Member struct {
 	set      *Set
 	index    int
 	addr     string
-	disk     *command.Disk
 	faults   *command.Faults
 	counters *command.Counters
 
-	mu       sync.Mutex // guards running and changing
+	mu       sync.Mutex // guards all below
+	disk     *command.Disk
 	running  *command.Member
 	changing bool // a Kill or Restart is in progress
 }
@@ -56,6 +56,13 @@ func (m *Member) current() *command.Member {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.running
+}
+
+// data is the member's disk.
+func (m *Member) data() *command.Disk {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.disk
 }
 
 // take claims the member for a change of whether it runs.

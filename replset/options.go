@@ -29,6 +29,9 @@ type Options struct {
 	HeartbeatInterval time.Duration
 	// CatchUpTimeout is how long a winner pulls what fresher members have before it takes writes; ElectionTimeout if 0.
 	CatchUpTimeout time.Duration
+	// OplogEntries is how many entries a member's oplog keeps; 100,000 if 0. A member that was away for longer, or whose
+	// data was wiped, copies all data.
+	OplogEntries int64
 	// WriteModes are named write concerns: name -> tag -> number of distinct values of that tag which must have the write.
 	WriteModes map[string]map[string]int
 	// Logger hears what members have to say; nil: nobody does.
@@ -104,6 +107,9 @@ func (o *Options) defaults() error {
 	}
 	if o.Fault != NoFault && o.Members < 2 {
 		return fmt.Errorf("replset: the fault %s needs at least two members", o.Fault)
+	}
+	if o.OplogEntries < 0 {
+		return fmt.Errorf("replset: an oplog of %d entries", o.OplogEntries)
 	}
 	if o.ElectionTimeout < 0 || o.HeartbeatInterval < 0 || o.CatchUpTimeout < 0 {
 		return fmt.Errorf("replset: a time-out is negative")

@@ -289,3 +289,57 @@ func TestReadConcernMajorityShowsOnlyWhatAMajorityHas(t *testing.T) {
 		t.Errorf("after healing: %v", r)
 	}
 }
+
+func TestWipedMemberCopiesFromTheBeginningOrEverything(t *testing.T) {
+	for name, entries := range map[string]int64{"the oplog reaches back": 0, "the oplog does not reach back": 20} {
+		t.Run(name, func(t *testing.T) {
+			s := quick(t, Options{Members: 3, OplogEntries: entries})
+			p := primaryIndex(t, s)
+			c := dialRaw(t, s, p, "app")
+			for i := range 50 {
+				c.must(t, "t", insert(i, majority()))
+			}
+			victim := (p + 1) % 3
+			if err := s.Wipe(victim); err == nil {
+				t.Error("a running member was wiped")
+			}
+			if err := s.Kill(victim); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Wipe(victim); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Restart(victim); err != nil {
+				t.Fatal(err)
+			}
+			c.must(t, "t", insert("last", w(3)))
+			if got := dialRaw(t, s, victim, "app").ids(t); len(got) != 51 {
+				t.Errorf("the wiped member has %d documents", len(got))
+			}
+			if s.Member(victim).State() != "SECONDARY" {
+				t.Errorf("it is %s", s.Member(victim).State())
+			}
+		})
+	}
+}
+
+func TestMemberThatWasAwayTooLongCopiesEverything(t *testing.T) {
+	s := quick(t, Options{Members: 3, OplogEntries: 20})
+	p := primaryIndex(t, s)
+	c := dialRaw(t, s, p, "app")
+	c.must(t, "t", insert("first", w(3)))
+	away := (p + 1) % 3
+	if err := s.Kill(away); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 50 {
+		c.must(t, "t", insert(i, majority()))
+	}
+	if err := s.Restart(away); err != nil {
+		t.Fatal(err)
+	}
+	c.must(t, "t", insert("last", w(3)))
+	if got := dialRaw(t, s, away, "app").ids(t); len(got) != 52 {
+		t.Errorf("the member has %d documents", len(got))
+	}
+}

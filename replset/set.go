@@ -47,7 +47,7 @@ func Start(ctx context.Context, o Options) (*Set, error) {
 		return nil, err
 	}
 	for i, host := range hosts {
-		s.members = append(s.members, &Member{set: s, index: i, addr: host, disk: command.NewDisk(),
+		s.members = append(s.members, &Member{set: s, index: i, addr: host, disk: command.NewDiskSized(o.OplogEntries),
 			faults: new(command.Faults), counters: new(command.Counters)})
 	}
 	for i, m := range s.members {
@@ -109,10 +109,10 @@ func closeAll(listeners []net.Listener) {
 // open starts member i on its listener.
 func (s *Set) open(i int, l net.Listener) *command.Member {
 	m := s.members[i]
-	o := command.Options{Config: s.cfg, Self: i, Disk: m.disk, Listener: l, Logger: s.opt.Logger, Secret: s.secret,
+	o := command.Options{Config: s.cfg, Self: i, Disk: m.data(), Listener: l, Logger: s.opt.Logger, Secret: s.secret,
 		Users: s.users, Faults: m.faults, Counters: m.counters,
 		Dial:   func(ctx context.Context, addr string) (net.Conn, error) { return s.opt.Network.Dial(ctx, "tcp", addr) },
-		DiskOf: func(j int) *command.Disk { return s.members[j].disk },
+		DiskOf: func(j int) *command.Disk { return s.members[j].data() },
 	}
 	s.misbehave(i, &o)
 	return command.Open(o)

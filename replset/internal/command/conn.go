@@ -118,7 +118,6 @@ func (c *Conn) answer(msg []byte) bool {
 			c.stopWatch()
 		}
 		if rep.drop {
-			c.end(true)
 			return false
 		}
 		more := env.exhaust && rep.err == nil && r.streams()

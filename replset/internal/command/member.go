@@ -33,8 +33,26 @@ type Disk struct {
 	vote  repl.Vote
 }
 
-// NewDisk is an empty disk.
-func NewDisk() *Disk { return &Disk{store: store.New(), vote: repl.Vote{For: repl.None}} }
+// NewDisk is an empty disk with an oplog of the usual size.
+func NewDisk() *Disk { return NewDiskSized(0) }
+
+// NewDiskSized is an empty disk whose oplog keeps that many entries, or 100,000 if 0.
+func NewDiskSized(oplogEntries int64) *Disk {
+	return &Disk{store: newStore(oplogEntries), vote: repl.Vote{For: repl.None}}
+}
+
+func newStore(oplogEntries int64) *store.Store {
+	if oplogEntries == 0 {
+		return store.New()
+	}
+	const anySize = 1 << 40
+	return store.NewSized(oplogEntries, anySize)
+}
+
+// Wiped is a disk without data. The vote stays: a member that forgot it could vote twice in a term.
+func (d *Disk) Wiped(oplogEntries int64) *Disk {
+	return &Disk{store: newStore(oplogEntries), vote: d.loadVote()}
+}
 
 func (d *Disk) saveVote(v repl.Vote) {
 	d.mu.Lock()
