@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,12 +22,14 @@ type Clock func() (OpTime, time.Time)
 
 // Store is one member's data. Create it with New.
 type Store struct {
-	mu      sync.Mutex  // guards history, committed and the right to publish
-	history []*Snapshot // ascending optimes; the first is the newest at or before committed, the last is latest
-	// Invariant: latest is history's last.
+	wmu sync.Mutex // held by the one writer for its transaction, and by whoever copies trees; taken before mu
+	mu  sync.Mutex // guards history and committed; held for moments only
+	// history has the roots in ascending order: the first is the newest at or before
+	// committed, the last is latest (or about to be).
+	history   []*Snapshot
+	committed OpTime
 	latest    atomic.Pointer[Snapshot]
 	changed   atomic.Pointer[chan struct{}]
-	committed OpTime
 }
 
 // New is an empty store whose oplog holds up to 100,000 entries or 64 MiB.
@@ -39,13 +42,15 @@ func NewSized(entries, size int64) *Store {
 	return s
 }
 
-// install makes root the only snapshot. The caller holds mu or owns s alone.
+// install makes root the only snapshot. The caller holds wmu or owns s alone.
 func (s *Store) install(root *Snapshot) {
-	s.history = []*Snapshot{root}
+	s.mu.Lock()
+	s.history, s.committed = []*Snapshot{root}, OpTime{}
+	s.mu.Unlock()
 	s.announce(root)
 }
 
-// announce publishes root and wakes who waits on Changed.
+// announce publishes root and wakes who waits on Changed. The caller holds wmu.
 func (s *Store) announce(root *Snapshot) {
 	s.latest.Store(root)
 	next := make(chan struct{})
@@ -62,58 +67,66 @@ func (s *Store) Latest() *Snapshot { return s.latest.Load() }
 func (s *Store) Changed() <-chan struct{} { return *s.changed.Load() }
 
 // At is the data as of op: the newest state whose last oplog entry is at or before
-// op. A position older than everything kept gives the oldest state kept.
+// op. A position older than everything kept gives the oldest state kept. It waits for
+// a running transaction only when op lies inside another one and must be rebuilt.
 func (s *Store) At(op OpTime) *Snapshot {
 	if sn := s.Latest(); !op.Less(sn.optime) {
 		return sn
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	sn, _ := s.at(op)
-	return sn
+	base, next := s.around(op)
+	if next == nil || !base.optime.Less(op) {
+		return base
+	}
+	s.wmu.Lock()
+	defer s.wmu.Unlock()
+	return s.rebuilt(op)
 }
 
-// at finds or rebuilds the snapshot of op. It reports false when op is before the
-// oldest root kept. The caller holds mu.
-func (s *Store) at(op OpTime) (*Snapshot, bool) {
+// around is the newest root at or before op (or the oldest kept) and the one after it.
+func (s *Store) around(op OpTime) (base, next *Snapshot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	i := len(s.history) - 1
 	for i > 0 && op.Less(s.history[i].optime) {
 		i--
 	}
-	base := s.history[i]
-	if op.Less(base.optime) {
-		return base, false
+	if i+1 < len(s.history) {
+		next = s.history[i+1]
 	}
-	if i == len(s.history)-1 || base.optime == op {
-		return base, true
-	}
-	return s.replay(i, op), true
+	return s.history[i], next
 }
 
-// replay rebuilds the root of op from history[i] and the newer root's oplog, and
-// keeps it, so that the second asker finds it. The caller holds mu.
-func (s *Store) replay(i int, op OpTime) *Snapshot {
-	base := s.history[i]
-	next := s.history[i+1]
+// rebuilt makes the root of op from the one before it and the newer one's oplog, and
+// keeps it, so that the second asker finds it. The caller holds wmu.
+func (s *Store) rebuilt(op OpTime) *Snapshot {
+	base, next := s.around(op)
+	if next == nil || !base.optime.Less(op) {
+		return base
+	}
 	tx := newTx(base, nil)
 	for entry := range next.OplogAfter(base.optime) {
 		if op.Less(EntryOpTime(entry)) {
 			break
 		}
 		if err := tx.apply(entry); err != nil {
-			return base // an entry that this store applied before cannot fail; the older root is still true
+			return base // an entry that this store made or applied before cannot fail; the older root is still true
 		}
 	}
 	root := tx.commit()
 	if root.optime == base.optime {
 		return base
 	}
-	s.history = append(s.history[:i+1], append([]*Snapshot{root}, s.history[i+1:]...)...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.history, next); i > 0 {
+		s.history = slices.Insert(s.history, i, root)
+	}
 	return root
 }
 
-// SetCommitted tells the majority commit point: older roots than the newest one at
-// or before it are dropped. A commit point never goes back; an older one is ignored.
+// SetCommitted tells the majority commit point: older roots than the newest one at or
+// before it are dropped. A commit point never goes back; an older one is ignored. It
+// does not wait for a running transaction.
 func (s *Store) SetCommitted(op OpTime) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +140,7 @@ func (s *Store) SetCommitted(op OpTime) {
 	}
 	// A copy lets the dropped roots go: a reslice would hold them in the backing array.
 	if keep > 0 {
-		s.history = append([]*Snapshot(nil), s.history[keep:]...)
+		s.history = slices.Clone(s.history[keep:])
 	}
 }
 
@@ -145,31 +158,30 @@ func (s *Store) CommittedSnapshot() *Snapshot { return s.At(s.Committed()) }
 // been written (rollback). It fails, and changes nothing, when op is before the
 // oldest root kept: then the member must copy another one's data with Adopt.
 func (s *Store) TruncateAfter(op OpTime) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	root, ok := s.at(op)
-	if !ok {
+	s.wmu.Lock()
+	defer s.wmu.Unlock()
+	root := s.rebuilt(op)
+	if op.Less(root.optime) {
 		return fmt.Errorf("cannot roll back to %v: the oldest state kept is %v", op, root.optime)
 	}
-	for i, sn := range s.history {
-		if sn == root {
-			s.history = append([]*Snapshot(nil), s.history[:i+1]...)
-		}
+	s.mu.Lock()
+	if i := slices.Index(s.history, root); i >= 0 {
+		s.history = slices.Clone(s.history[:i+1])
 	}
+	s.mu.Unlock()
 	s.announce(root)
 	return nil
 }
 
 // Adopt replaces everything with a copy of another store's newest data: the initial
 // sync of a member whose sync source lives in the same process. Sharing is safe:
-// trees are copied under the source's lock and only their nodes are shared.
+// trees are copied under the source's writer lock and only their nodes are shared.
 func (s *Store) Adopt(from *Store) {
-	from.mu.Lock()
+	from.wmu.Lock()
 	root := from.Latest().detach()
-	from.mu.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.committed = OpTime{}
+	from.wmu.Unlock()
+	s.wmu.Lock()
+	defer s.wmu.Unlock()
 	s.install(root)
 }
 
@@ -180,20 +192,24 @@ func (s *Store) Adopt(from *Store) {
 // optime of the newest entry after the write, also when fn logged nothing. fn must not
 // call the store, wait, or keep tx.
 func (s *Store) Write(clock Clock, fn func(tx *Tx) error) (OpTime, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.wmu.Lock()
+	defer s.wmu.Unlock()
 	tx := newTx(s.Latest(), clock)
 	if err := fn(tx); err != nil {
 		return s.Latest().optime, err
 	}
 	if tx.changed {
-		s.publish(tx.commit())
+		root := tx.commit()
+		s.keep(root)
+		s.announce(root)
 	}
 	return s.Latest().optime, nil
 }
 
-// publish appends root to the history and announces it. The caller holds mu.
-func (s *Store) publish(root *Snapshot) {
+// keep appends root to the history. The caller holds wmu.
+func (s *Store) keep(root *Snapshot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	last := len(s.history) - 1
 	if s.history[last].optime == root.optime {
 		s.history[last] = root // an unlogged write has no position of its own
@@ -203,7 +219,6 @@ func (s *Store) publish(root *Snapshot) {
 	if len(s.history) > maxHistory {
 		s.thin()
 	}
-	s.announce(root)
 }
 
 // thin drops every second root between the first and the last. The caller holds mu.
@@ -218,23 +233,30 @@ func (s *Store) thin() {
 	s.history = kept
 }
 
-// ApplyOplog applies entries that another member wrote, in their order, in one
-// transaction. Entries at or before this store's newest optime are skipped, so that
-// a batch may be applied twice. It returns the newest optime.
+// ApplyOplog applies entries that another member wrote, in their order. Entries at or
+// before this store's newest optime are skipped, so that a batch may be applied twice.
+// Each entry makes a root, so that this member can show or go back to any position;
+// readers see them when all are applied, or all before the one that failed. It returns
+// the newest optime.
 func (s *Store) ApplyOplog(entries []bson.Raw) (OpTime, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	tx := newTx(s.Latest(), nil)
+	s.wmu.Lock()
+	defer s.wmu.Unlock()
+	root, fault := s.Latest(), error(nil)
 	for _, entry := range entries {
-		if !tx.root.optime.Less(EntryOpTime(entry)) {
+		at := EntryOpTime(entry)
+		if !root.optime.Less(at) {
 			continue
 		}
+		tx := newTx(root, nil)
 		if err := tx.apply(bytes.Clone(entry)); err != nil {
-			return s.Latest().optime, fmt.Errorf("apply oplog entry %v: %w", EntryOpTime(entry), err)
+			fault = fmt.Errorf("apply oplog entry %v: %w", at, err)
+			break
 		}
+		root = tx.commit()
+		s.keep(root)
 	}
-	if tx.changed {
-		s.publish(tx.commit())
+	if root != s.Latest() {
+		s.announce(root)
 	}
-	return s.Latest().optime, nil
+	return root.optime, fault
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -279,5 +280,60 @@ func TestRetryHistoryAnswersAndRefusesOldNumbers(t *testing.T) {
 	st.TxnNumber = 4
 	if _, err := s.Latest().Retried(st); mongoerr.Code(err) != mongoerr.CodeTransactionTooOld {
 		t.Errorf("an old transaction number gives %v", err)
+	}
+}
+
+func TestCommitPointAndMajorityReadsDoNotWaitForATransaction(t *testing.T) {
+	s, clock := New(), ticker(1)
+	first := mustWrite(t, s, clock, insertAll(doc("_id", 1)))
+	mustWrite(t, s, clock, func(tx *Tx) error {
+		done := make(chan *Snapshot, 1)
+		go func() {
+			s.SetCommitted(first)
+			done <- s.CommittedSnapshot()
+		}()
+		select {
+		case sn := <-done:
+			wantTexts(t, sn, "t.c", `{ _id: 1 }`)
+		case <-time.After(5 * time.Second):
+			t.Error("a majority read waits for the writer")
+		}
+		return insertAll(doc("_id", 2))(tx)
+	})
+}
+
+func TestStoresShareDataSafelyAfterAdopt(t *testing.T) {
+	a, b := New(), New()
+	mustWrite(t, a, ticker(1), insertAll(doc("_id", 1)))
+	b.Adopt(a)
+	var wg sync.WaitGroup
+	for _, s := range []*Store{a, b} {
+		clock := ticker(2)
+		wg.Go(func() {
+			for i := range 50 {
+				mustWrite(t, s, clock, insertAll(doc("_id", 100+i)))
+			}
+		})
+	}
+	wg.Wait()
+	if n, m := a.Latest().Collection("t.c").Count(), b.Latest().Collection("t.c").Count(); n != 51 || m != 51 {
+		t.Errorf("the stores hold %d and %d documents, want 51 each", n, m)
+	}
+	sa, sb := dump(a.Latest()), dump(b.Latest())
+	if sa[0] != sb[0] {
+		t.Errorf("optimes differ: %s, %s", sa[0], sb[0])
+	}
+}
+
+func BenchmarkInsertOne(b *testing.B) {
+	s, clock := New(), ticker(1)
+	n := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		n++
+		if _, err := s.Write(clock, insertAll(doc("_id", n, "name", "joe"))); err != nil {
+			b.Fatal(err)
+		}
+		s.SetCommitted(s.Latest().OpTime())
 	}
 }
