@@ -205,11 +205,11 @@ func (pp *pipelineParser) parse(stages bson.RawArray) (*Pipeline, error) {
 		if parse == nil {
 			return nil, fail(40324, "Unrecognized pipeline stage name: '%s'", name)
 		}
-		if err := pp.allowed(name, i, n); err != nil {
-			return nil, err
-		}
 		ss, err := parse(pp, name, arg)
 		if err != nil {
+			return nil, err
+		}
+		if err := pp.allowed(name, i, n); err != nil {
 			return nil, err
 		}
 		out.stages = append(out.stages, ss...)

@@ -55,7 +55,7 @@ func runAggregateVector(v vector) error {
 		slices.SortFunc(want, byAll)
 	}
 	if after := v.get("outAfter"); after.Type != 0 && target != nil && !target.Merge {
-		if err := sameDocs(written, documents(after)); err != nil {
+		if err := sameDocs(written, documents(value.Doc(after).Lookup(target.Coll))); err != nil {
 			return err
 		}
 	}

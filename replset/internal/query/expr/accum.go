@@ -4,8 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/cockroachdb/apd/v3"
-
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/replset/internal/query/value"
 )
@@ -66,10 +64,7 @@ func (a *average) Result() bson.RawValue {
 	case a.n == 0:
 		return null
 	case a.Kind() == bson.TypeDecimal128:
-		var d apd.Decimal
-		c := value.Decimals()
-		_, _ = c.Quo(&d, a.Decimal(), value.IntDecimal(a.n))
-		return value.DecimalValue(&d)
+		return value.DecimalValue(value.Quo(a.Decimal(), value.IntDecimal(a.n)))
 	}
 	return bson.DoubleValue(a.Float() / float64(a.n))
 }

@@ -44,6 +44,7 @@ func add(_ *Ctx, a []bson.RawValue) (bson.RawValue, error) {
 	if !date {
 		return s.Value(), nil
 	}
+	s.round()
 	n, ok := s.Long()
 	if s.kind == bson.TypeDecimal128 {
 		n, ok = value.RoundDecimal(s.Decimal()), true
@@ -147,10 +148,7 @@ func divideNumbers(l, r bson.RawValue) (bson.RawValue, error) {
 		if y.Form == apd.Finite && y.IsZero() {
 			return failed(16608, "can't $divide by zero")
 		}
-		var d apd.Decimal
-		c := value.Decimals()
-		_, _ = c.Quo(&d, value.AsDecimal(l), y)
-		return value.DecimalValue(&d), nil
+		return value.DecimalValue(value.Quo(value.AsDecimal(l), y)), nil
 	}
 	if value.Float(r) == 0 {
 		return failed(16608, "can't $divide by zero")

@@ -72,6 +72,10 @@ func (x *conversion) Eval(c *Ctx) (bson.RawValue, error) {
 	if err != nil {
 		return in, err
 	}
+	t, err := targetType(to)
+	if err != nil {
+		return value.Missing, err
+	}
 	if value.Nullish(in) {
 		if x.onNull != nil {
 			return x.onNull.Eval(c)
@@ -80,10 +84,6 @@ func (x *conversion) Eval(c *Ctx) (bson.RawValue, error) {
 	}
 	if value.Nullish(to) {
 		return null, nil
-	}
-	t, err := targetType(to)
-	if err != nil {
-		return value.Missing, err
 	}
 	v, err := convert(c, in, t)
 	var e *mongoerr.Error
@@ -114,6 +114,9 @@ func (x *conversion) fold(c *Ctx) (Expr, error) {
 }
 
 func targetType(to bson.RawValue) (bson.Type, error) {
+	if value.Nullish(to) {
+		return 0, nil
+	}
 	if s, ok := str(to); ok {
 		if s == "missing" {
 			return 0, nil
@@ -147,7 +150,7 @@ func convert(c *Ctx, v bson.RawValue, t bson.Type) (bson.RawValue, error) {
 		return v, nil
 	case t == bson.TypeBoolean:
 		return bson.BooleanValue(value.Truthy(v)), nil
-	case !convertible[t] || !convertible[v.Type]:
+	case !convertible[t] || !convertible[v.Type] || t == bson.TypeTimestamp:
 		return unsupported(v, t)
 	}
 	switch t {

@@ -280,7 +280,7 @@ func dateFromParts(c *Ctx, s []Expr) (bson.RawValue, error) {
 	if err != nil || loc == nil {
 		return null, err
 	}
-	var n [10]int
+	var n [10]int // a long where int is one; parts of the day may be of any size
 	for i, name := range partNames {
 		n[i] = []int{1970, 1, 1, 1970, 1, 1, 0, 0, 0, 0}[i]
 		if s[i] == nil {
@@ -290,10 +290,11 @@ func dateFromParts(c *Ctx, s []Expr) (bson.RawValue, error) {
 		if err != nil || value.Nullish(v) {
 			return null, err
 		}
-		if !value.IsNumber(v) || !isInt(v) {
+		m, whole := value.Integral(v)
+		if !value.IsNumber(v) || !whole || i < 6 && !isInt(v) {
 			return failed(40515, "'%s' must evaluate to an integer, found %s with value %s", name, typeOf(v), value.Show(v))
 		}
-		n[i] = int(value.Long(v))
+		n[i] = int(m)
 		if (i == 0 || i == 3) && (n[i] < 0 || n[i] > 9999) {
 			return failed(40523, "'%s' must evaluate to an integer in the range 0 to 9999, found %d", name, n[i])
 		}

@@ -335,7 +335,7 @@ func parseZip(p *Parser, _ string, arg bson.RawValue) (Expr, error) {
 			out.defaults, err = p.args(v)
 		case "useLongestLength":
 			if v.Type != bson.TypeBoolean {
-				return nil, fail(34463, "useLongestLength must be a bool, found %s", typeOf(v))
+				return nil, fail(34463, "useLongestLength must be a bool, found object")
 			}
 			out.longest = value.Truthy(v)
 		default:

@@ -72,8 +72,12 @@ func rounding(double func(float64) float64, mode apd.Rounder) func(bson.RawValue
 	}
 }
 
-// quantize rounds to the given number of decimal places, negative ones left of the point.
+// quantize rounds to the given number of decimal places, negative ones left of the point; an infinity has none.
+
 func quantize(d *apd.Decimal, places int32, mode apd.Rounder) *apd.Decimal {
+	if d.Form == apd.Infinite {
+		return &apd.Decimal{Form: apd.NaN}
+	}
 	if d.Form != apd.Finite || d.Exponent >= -places {
 		return d
 	}
@@ -215,19 +219,15 @@ func ln(v bson.RawValue) (bson.RawValue, error) {
 }
 
 func log10(v bson.RawValue) (bson.RawValue, error) {
-	return logarithm(v, 28761, "$log10", math.Log10, func(c *apd.Context, out, d *apd.Decimal) (apd.Condition, error) { return c.Log10(out, d) })
+	return logarithm(v, 28761, "$log10", preciseLog10, func(c *apd.Context, out, d *apd.Decimal) (apd.Condition, error) { return c.Log10(out, d) })
 }
 
 func logarithm(v bson.RawValue, code int32, name string, double func(float64) float64,
 	dec func(c *apd.Context, out, d *apd.Decimal) (apd.Condition, error)) (bson.RawValue, error) {
-	if v.Type == bson.TypeDecimal128 {
-		d := value.Decimal(v)
-		if d.Form == apd.Finite && d.Sign() <= 0 || d.Form == apd.Infinite && d.Negative {
-			return failed(code, "%s's argument must be a positive number, but is %s", name, value.Print(v))
-		}
+	f := value.Float(v)
+	if d := value.Decimal(v); v.Type == bson.TypeDecimal128 && d.Form != apd.NaN && d.Sign() > 0 {
 		return decimalFn(d, dec), nil
 	}
-	f := value.Float(v)
 	if f <= 0 {
 		return failed(code, "%s's argument must be a positive number, but is %s", name, value.FormatFloat(f, 6))
 	}
@@ -259,7 +259,23 @@ func logBase(_ *Ctx, a []bson.RawValue) (bson.RawValue, error) {
 	_, _ = c.Ln(&n, value.AsDecimal(x))
 	_, _ = c.Ln(&d, value.AsDecimal(base))
 	_, _ = c.Quo(&out, &n, &d)
+	if near := quantize(&out, 30, apd.RoundHalfEven); value.Trimmed(near).Exponent >= 0 { // logarithms of powers are whole
+		return value.DecimalValue(value.Trimmed(near)), nil
+	}
 	return value.DecimalValue(&out), nil
+}
+
+// preciseLog10 rounds once: the quotient of two logarithms can be off in the last digit.
+func preciseLog10(f float64) float64 {
+	if math.IsInf(f, 0) || math.IsNaN(f) {
+		return math.Log10(f)
+	}
+	var out apd.Decimal
+	c := apd.BaseContext.WithPrecision(25)
+	if _, err := c.Log10(&out, value.ExactDecimal(f)); err != nil {
+		return math.Log10(f)
+	}
+	return value.DecimalFloat(&out)
 }
 
 func pow(_ *Ctx, a []bson.RawValue) (bson.RawValue, error) {

@@ -10,7 +10,7 @@ import (
 
 func objectOps() map[string]parseFunc {
 	return map[string]parseFunc{
-		"$mergeObjects":  variadic(mergeObjects),
+		"$mergeObjects":  accumulate("$mergeObjects"),
 		"$objectToArray": unary(objectToArray),
 		"$arrayToObject": unary(arrayToObject),
 		"$getField":      parseGetField,
@@ -35,20 +35,6 @@ func MergeObjects(docs []bson.Raw) bson.Raw {
 		}
 	}
 	return value.DocOf(fields...)
-}
-
-func mergeObjects(_ *Ctx, a []bson.RawValue) (bson.RawValue, error) {
-	var docs []bson.Raw
-	for _, v := range a {
-		if value.Nullish(v) {
-			continue
-		}
-		if v.Type != bson.TypeEmbeddedDocument {
-			return failed(40400, "$mergeObjects requires object inputs, but input %s is of type %s", value.Show(v), typeOf(v))
-		}
-		docs = append(docs, bson.Raw(v.Value))
-	}
-	return bson.DocumentValue(MergeObjects(docs)), nil
 }
 
 func objectToArray(_ *Ctx, v bson.RawValue) (bson.RawValue, error) {

@@ -266,7 +266,7 @@ func indexOfCP(_ *Ctx, a []bson.RawValue) (bson.RawValue, error) {
 	if err != nil {
 		return null, err
 	}
-	if from > len(r) || end < from {
+	if from >= len(r) && len(r) > 0 || from > len(r) || end < from { // at the end even the empty text is not found
 		return bson.Int32Value(-1), nil
 	}
 	part := string(r[from:end])

@@ -99,6 +99,13 @@ func (s *Sum) Long() (int64, bool) {
 	return int64(s.sum) + int64(s.rest), true
 }
 
+// round rounds the sum to a whole number, half away from zero.
+func (s *Sum) round() {
+	if f := math.Round(s.sum); f != s.sum {
+		s.sum, s.rest = f, 0
+	}
+}
+
 // Decimal is the whole sum in decimal arithmetic.
 func (s *Sum) Decimal() *apd.Decimal {
 	c := value.Decimals()

@@ -146,8 +146,43 @@ func WideDecimal(f float64) *apd.Decimal {
 	d := ExactDecimal(f)
 	if d.Form == apd.Finite && !d.IsZero() {
 		_, _ = decimals.Round(d, d)
+		trimZeros(d, 0)
 	}
 	return d
+}
+
+// trimZeros takes trailing zeros off the coefficient while the exponent is below ideal.
+func trimZeros(d *apd.Decimal, ideal int32) {
+	if d.Form != apd.Finite || d.IsZero() || d.Exponent >= ideal {
+		return
+	}
+	var r apd.Decimal
+	_, n := r.Reduce(d)
+	if over := r.Exponent - ideal; over > 0 { // too far: put some zeros back
+		n -= int(over)
+		c := apd.BaseContext.WithPrecision(uint32(r.NumDigits()) + uint32(over))
+		_, _ = c.Quantize(&r, &r, ideal)
+	}
+	if n > 0 {
+		d.Set(&r)
+	}
+}
+
+// Trimmed is the number without trailing zeros behind the point.
+func Trimmed(d *apd.Decimal) *apd.Decimal {
+	out := new(apd.Decimal).Set(d)
+	trimZeros(out, 0)
+	return out
+}
+
+// Quo divides; an exact quotient has no more digits than it needs.
+func Quo(x, y *apd.Decimal) *apd.Decimal {
+	var d apd.Decimal
+	cond, _ := decimals.Quo(&d, x, y)
+	if !cond.Inexact() {
+		trimZeros(&d, max(-6176, x.Exponent-y.Exponent))
+	}
+	return &d
 }
 
 func exactDecimal(v bson.RawValue) *apd.Decimal {

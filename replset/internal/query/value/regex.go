@@ -1,6 +1,7 @@
 package value
 
 import (
+	"regexp"
 	"strings"
 	"time"
 
@@ -37,13 +38,32 @@ func CompileRegex(pattern, options string) (*Regex, error) {
 	for _, c := range options {
 		flags |= regexFlags[c]
 	}
-	re, err := regexp2.Compile(asciiClasses(pattern), flags)
+	re, err := regexp2.Compile(asciiClasses(fromPCRE(pattern)), flags)
 	if err != nil {
 		return nil, mongoerr.Server(51091, "Regular expression is invalid: %s", err)
 	}
 	re.MatchTimeout = matchTimeout
 	return &Regex{Pattern: pattern, Options: options, re: re}, nil
 }
+
+// fromPCRE rewrites what PCRE says otherwise than the engine: quoting by \Q...\E and Python's way to name groups.
+func fromPCRE(p string) string {
+	for {
+		before, rest, ok := strings.Cut(p, `\Q`)
+		if !ok {
+			break
+		}
+		quoted, after, _ := strings.Cut(rest, `\E`)
+		p = before + regexp2.Escape(quoted) + after
+	}
+	if !strings.Contains(p, "(?P") {
+		return p
+	}
+	p = strings.ReplaceAll(p, "(?P<", "(?<")
+	return pythonReference.ReplaceAllString(p, `\k<$1>`)
+}
+
+var pythonReference = regexp.MustCompile(`\(\?P=(\w+)\)`)
 
 // asciiClasses replaces the class letters that mean Unicode to the engine and ASCII to the server.
 func asciiClasses(p string) string {
