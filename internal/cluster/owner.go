@@ -82,19 +82,15 @@ func (c *Cluster) apply(ev topology.Event) {
 	c.install(next, effects)
 }
 
-// install makes a description the present one. Pools are readied and cleared first, so that nobody selects a member
-// whose pool still refuses; everything else comes after, when the new view can be seen.
+// install makes a description the present one. Pools are readied before it can be seen, so that nobody selects a member
+// whose pool still refuses, and cleared after, so that whoever a paused pool turns away does not find the member again.
+// (A cleared member is Unknown in the new view.)
 func (c *Cluster) install(next *topology.Description, effects []topology.Effect) {
 	old := c.view.Load()
 	v := &view{desc: next, servers: c.serversAfter(old.servers, effects), changed: make(chan struct{})}
 	for _, e := range effects {
-		switch e := e.(type) {
-		case topology.ReadyPool:
+		if e, ok := e.(topology.ReadyPool); ok {
 			v.servers[e.Addr].pool.Ready()
-		case topology.ClearPool:
-			if s := v.servers[e.Addr]; s != nil {
-				s.pool.Clear(e.Err, e.Interrupt)
-			}
 		}
 	}
 	c.view.Store(v)
@@ -135,6 +131,10 @@ func (c *Cluster) perform(e topology.Effect, old, v *view) {
 	case topology.StopMonitor:
 		if s := old.servers[e.Addr]; s != nil {
 			s.retire()
+		}
+	case topology.ClearPool:
+		if s := v.servers[e.Addr]; s != nil {
+			s.pool.Clear(e.Err, e.Interrupt)
 		}
 	case topology.RequestCheck:
 		if s := v.servers[e.Addr]; s != nil {

@@ -58,6 +58,7 @@ type call struct {
 	txn     int64 // of a retryable write, 0 before its first attempt
 	trial   trial
 
+	detours   int           // how often a paused pool turned it away
 	selecting time.Duration // how long the last selection took
 	failed    string        // the member at which the last attempt failed
 }
@@ -97,11 +98,28 @@ func (c *call) run(ctx context.Context) error {
 		if done {
 			return err
 		}
+		if ctx.Err() == nil && c.turnedAway(err, sent) {
+			continue
+		}
 		c.failed = server.Address()
 		if again := c.trial.failed(err, sent); !again || ctx.Err() != nil {
 			return c.trial.raised
 		}
 	}
+}
+
+// turnedAway says whether the call found its member's pool paused, or closed with the member gone, and may look again as if nothing had happened: nothing
+// was sent, so that this is no attempt, and even what must never be sent twice may go on. A member that comes and goes
+// all the time does not keep the call for ever.
+func (c *call) turnedAway(err error, sent bool) bool {
+	const most = 10
+	gone := mongoerr.IsPoolCleared(err) || errors.Is(err, mongoerr.ErrPoolClosed)
+	if sent || !gone || c.detours == most {
+		return false
+	}
+	c.detours++
+	c.trial.tries--
+	return true
 }
 
 func (c *call) selectServer(ctx context.Context) (*cluster.Server, error) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
@@ -548,6 +549,10 @@ func TestRunAfterCloseFails(t *testing.T) {
 func TestShardedRetryGoesToAnotherMongos(t *testing.T) {
 	roles := map[string]string{"a:1": "mongos", "b:1": "mongos"}
 	deploy(t, settings{roles: roles}, func(t *testing.T, d *deployment) {
+		run(t, d, find())
+		synctest.Wait() // both are known
+		d.a.commands()
+		d.b.commands()
 		for range 10 {
 			fail := failure(mongoerr.CodeHostUnreachable, "HostUnreachable")
 			d.a.script(fail, answer{reply: okReply()})
@@ -561,6 +566,42 @@ func TestShardedRetryGoesToAnotherMongos(t *testing.T) {
 			d.a.answers, d.b.answers = nil, nil
 			d.a.mu.Unlock()
 			d.b.mu.Unlock()
+		}
+	})
+}
+
+// TestWaiterOfAClearedPoolGoesElsewhere: nothing was sent, so that even a write that must not be repeated may go on.
+func TestWaiterOfAClearedPoolGoesElsewhere(t *testing.T) {
+	s := settings{cluster: func(c *cluster.Config) { c.MaxPoolSize = new(1) }}
+	deploy(t, s, func(t *testing.T, d *deployment) {
+		run(t, d, insert())
+		d.a.commands()
+		d.a.script(answer{pause: time.Second, hangUp: true, before: func() {
+			time.AfterFunc(900*time.Millisecond, func() { d.a.become("secondary"); d.b.become("primary") })
+		}})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			op := insert()
+			op.Retryable = false
+			if err := d.x.Run(t.Context(), op); !mongoerr.IsNetwork(err) {
+				t.Errorf("the one whose connection broke: %v", err)
+			}
+		})
+		time.Sleep(time.Millisecond)
+		for range 5 {
+			wg.Go(func() {
+				op := insert()
+				op.Retryable = false
+				attempts := 0
+				op.Decode = func(_ bson.Raw, r operation.Result) error { attempts = r.Attempts; return nil }
+				if err := d.x.Run(t.Context(), op); err != nil || attempts != 1 {
+					t.Errorf("one who waited: %d attempts, %v", attempts, err)
+				}
+			})
+		}
+		wg.Wait()
+		if na, nb := len(d.a.commands()), len(d.b.commands()); na != 1 || nb != 5 {
+			t.Errorf("%d commands at the old primary, %d at the new one", na, nb)
 		}
 	})
 }

@@ -205,11 +205,11 @@ func isTimeout(err error) bool {
 // It is safe to call from any goroutine.
 func (c *Conn) end(crash bool) {
 	if crash {
-		c.cancel(errHungUp)
 		if tcp, ok := c.nc.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0) // a reset, as from a process that is gone
 		}
 		_ = c.nc.Close()
+		c.cancel(errHungUp) // only now: a waiting command must not tell that it was interrupted
 		return
 	}
 	_ = c.nc.SetWriteDeadline(time.Now().Add(time.Second))
