@@ -20,7 +20,7 @@ func (s *Set) check(i int) error {
 
 // StepDown makes the primary hand over to the electable member that is furthest, and waits until there is a new
 // primary. The old one stands for no election for two election timeouts. Connections stay open. In a set with a single
-// electable member the old primary becomes primary again.
+// electable member the old primary becomes primary again, in a new term.
 func (s *Set) StepDown(ctx context.Context) error {
 	p, err := s.WaitPrimary(ctx)
 	if err != nil {
@@ -31,12 +31,18 @@ func (s *Set) StepDown(ctx context.Context) error {
 		return fmt.Errorf("replset: member %d was killed while it was to step down", p.index)
 	}
 	freeze, catchUp, force := 2*s.opt.ElectionTimeout, 10*time.Second, false
-	if s.electable() < 2 {
-		freeze, catchUp, force = time.Millisecond, 0, true
+	alone := s.electable() < 2
+	if alone {
+		freeze, catchUp, force = 0, 0, true
 	}
 	before, _ := r.WritablePrimary()
 	if err := r.StepDown(ctx, freeze, catchUp, force); err != nil {
 		return fmt.Errorf("replset: step down: %w", err)
+	}
+	if alone {
+		if err := r.StandForElection(ctx, true); err != nil {
+			return fmt.Errorf("replset: step down: %w", err)
+		}
 	}
 	return s.until(ctx, "waiting for a new primary", func() bool {
 		p := s.Primary()

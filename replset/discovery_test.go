@@ -2,6 +2,7 @@ package replset
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -208,6 +209,9 @@ func TestUnknownAndMisspeltCommandsAreRefused(t *testing.T) {
 	c.fails(t, mongoerr.CodeUnauthorized, "t", bson.D{{Key: "replSetGetStatus", Value: 1}})
 	c.fails(t, mongoerr.CodeUnauthorized, "admin", bson.D{{Key: "replSetHeartbeat", Value: "rs0"}})
 	c.fails(t, mongoerr.CodeFailedToParse, "t", bson.D{{Key: "ping", Value: 1}, {Key: "$readPreference", Value: bson.D{{Key: "mode", Value: "bogus"}}}})
+	c.fails(t, mongoerr.CodeInvalidOptions, "t", bson.D{{Key: "listCollections", Value: 1}, {Key: "readConcern", Value: bson.D{{Key: "level", Value: "majority"}}}})
+	c.fails(t, mongoerr.CodeInvalidOptions, "t", bson.D{{Key: "ping", Value: 1}, {Key: "writeConcern", Value: w(1)}})
+	c.fails(t, mongoerr.CodeNotImplemented, "admin", bson.D{{Key: "commitTransaction", Value: 1}})
 	c.fails(t, mongoerr.CodeNotImplemented, "t", append(insert(1, nil), bson.E{Key: "startTransaction", Value: true}))
 }
 
@@ -238,4 +242,76 @@ func TestStatusAndConfigTellOfAllMembers(t *testing.T) {
 		c.must(t, "admin", cmd)
 	}
 	c.fails(t, mongoerr.CodeInvalidOptions, "admin", bson.D{{Key: "getParameter", Value: 1}, {Key: "foo", Value: 1}})
+}
+
+func TestClientMetadataIsCheckedAndTakenOnce(t *testing.T) {
+	s := Run(t)
+	hello := func(client any) bson.D { return bson.D{{Key: "isMaster", Value: 1}, {Key: "client", Value: client}} }
+	good := bson.D{{Key: "driver", Value: bson.D{{Key: "name", Value: "d"}, {Key: "version", Value: "1"}}}, {Key: "os", Value: bson.D{{Key: "type", Value: "x"}}}}
+	for code, client := range map[int32]any{
+		14:  1,
+		183: bson.D{{Key: "driver", Value: bson.D{{Key: "name", Value: "d"}}}, {Key: "os", Value: bson.D{{Key: "type", Value: "x"}}}},
+		184: append(slices.Clone(good), bson.E{Key: "platform", Value: strings.Repeat("x", 600)}),
+	} {
+		c := dialRaw(t, s, 0, "")
+		c.fails(t, code, "admin", hello(client))
+		c.fails(t, 186, "admin", hello(good))
+		c.must(t, "admin", bson.D{{Key: "isMaster", Value: 1}})
+	}
+	dialRaw(t, s, 0, "").must(t, "admin", hello(good))
+}
+
+func TestReconfigChangesTagsAndPrioritiesEverywhere(t *testing.T) {
+	s := quick(t, Options{Members: 3})
+	p := primaryIndex(t, s)
+	c := dialRaw(t, s, p, "app")
+	r := c.must(t, "admin", bson.D{{Key: "replSetGetConfig", Value: 1}})
+	doc, _ := r.Lookup("config").DocumentOK()
+	var cfg bson.D
+	if err := bson.Unmarshal(doc, &cfg); err != nil {
+		t.Fatal(err)
+	}
+	heir := (p + 1) % 3
+	set := func(d bson.D, key string, v any) {
+		for i := range d {
+			if d[i].Key == key {
+				d[i].Value = v
+			}
+		}
+	}
+	members, _ := cfg.Get("members")
+	set(members.(bson.A)[heir].(bson.D), "tags", bson.D{{Key: "dc", Value: "new"}})
+	set(members.(bson.A)[heir].(bson.D), "priority", 5.0)
+	c.fails(t, 103, "admin", bson.D{{Key: "replSetReconfig", Value: cfg}})
+	set(cfg, "version", 2)
+	dialRaw(t, s, heir, "app").fails(t, mongoerr.CodeNotWritablePrimary, "admin", bson.D{{Key: "replSetReconfig", Value: cfg}})
+	c.must(t, "admin", bson.D{{Key: "replSetReconfig", Value: cfg}})
+	within(t, 3*time.Second, "the member of the new priority to take over", func() bool {
+		q := s.Primary()
+		return q != nil && q.Index() == heir
+	})
+	if err := s.Kill(heir); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Restart(heir); err != nil {
+		t.Fatal(err)
+	}
+	r = dialRaw(t, s, heir, "app").must(t, "admin", bson.D{{Key: "hello", Value: 1}})
+	if dc, _ := r.Lookup("tags", "dc").StringValueOK(); dc != "new" || s.Member(heir).Tags()["dc"] != "new" {
+		t.Errorf("after a restart the tags are %v in hello and %v in the set", r.Lookup("tags"), s.Member(heir).Tags())
+	}
+	if v, _ := r.Lookup("setVersion").AsInt64OK(); v != 2 {
+		t.Errorf("setVersion %d", v)
+	}
+}
+
+func TestOnlyElectableMemberStepsDownIntoANewTerm(t *testing.T) {
+	s := Run(t)
+	if err := s.StepDown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r := dialRaw(t, s, 0, "app").must(t, "admin", bson.D{{Key: "hello", Value: 1}})
+	if id, _ := r.Lookup("electionId").ObjectIDOK(); id.Hex() != "7fffffff0000000000000002" {
+		t.Errorf("electionId %v", id)
+	}
 }

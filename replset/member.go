@@ -40,8 +40,12 @@ func (m *Member) State() string {
 
 // Tags are the tags that the set's configuration gives the member.
 func (m *Member) Tags() map[string]string {
+	cfg := m.set.cfg
+	if r := m.current(); r != nil {
+		cfg = r.Config()
+	}
 	tags := map[string]string{}
-	for _, t := range m.set.cfg.Members[m.index].Tags {
+	for _, t := range cfg.Members[m.index].Tags {
 		tags[t.Name] = t.Value
 	}
 	return tags

@@ -8,7 +8,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/internal/wire"
 )
 
@@ -24,7 +23,6 @@ type Conn struct {
 	cancel context.CancelCauseFunc
 
 	greeted  bool // a hello with metadata came
-	metadata bson.Raw
 	internal bool // another member's
 	peer     int  // that member's number, or -1
 	auth     conversation

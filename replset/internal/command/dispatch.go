@@ -93,6 +93,8 @@ const lateBy = 50 * time.Millisecond
 // admit holds a command to the database, the authentication and the role that it needs.
 func (m *Member) admit(r *Request) error {
 	switch {
+	case r.DB == "" && r.Field("$db").IsZero():
+		return mongoerr.Server(40571, "OP_MSG requests require a $db argument")
 	case !validDatabase(r.DB):
 		return mongoerr.Server(mongoerr.CodeInvalidNamespace, "Invalid database name: '%s'", r.DB)
 	case r.Spec.Flags&AdminOnly != 0 && r.DB != "admin":
@@ -101,6 +103,8 @@ func (m *Member) admit(r *Request) error {
 		return mongoerr.Server(mongoerr.CodeUnauthorized, "Command %s requires authentication", r.Name)
 	case r.TxnNumber >= 0 && r.Spec.Flags&TakesTxnNumber == 0 && r.Spec.Flags&Reads == 0:
 		return mongoerr.Server(50768, "It is illegal to provide a txnNumber for command %s", r.Name)
+	case r.ReadConcern.Level != "local" && r.ReadConcern.Level != "available" && r.Spec.Flags&TakesReadConcern == 0:
+		return mongoerr.Server(mongoerr.CodeInvalidOptions, "Command %s does not support { readConcern: { level: \"%s\" } }", r.Name, r.ReadConcern.Level)
 	case r.WriteConcern.Given && r.Spec.Flags&Writes == 0 && r.Name != "aggregate":
 		return mongoerr.Server(mongoerr.CodeInvalidOptions, "Command does not support writeConcern")
 	case m.closing():

@@ -31,6 +31,9 @@ const (
 
 // hello answers hello and isMaster. With topologyVersion and maxAwaitTimeMS it waits until it has something new to say.
 func hello(ctx context.Context, m *Member, r *Request) (bson.D, error) {
+	if r.refused != nil {
+		return nil, r.refused
+	}
 	if err := m.awaitTopology(ctx, r); err != nil {
 		return nil, err
 	}
@@ -237,21 +240,53 @@ func (r *Request) nextHello() {
 	r.Body = bson.EndDocument(dst, start)
 }
 
-// noteMetadata takes the client's description of itself from a connection's first hello.
+// noteMetadata takes the client's description of itself from a connection's first hello. What is wrong with it is kept
+// in the request, for hello to say.
 func (c *Conn) noteMetadata(r *Request) {
-	if c.greeted || (r.Name != "hello" && !strings.EqualFold(r.Name, "ismaster")) {
+	if r.Name != "hello" && r.Name != "isMaster" && r.Name != "ismaster" {
 		return
 	}
 	if token, ok := r.Field("sextantMember").DocumentOK(); ok {
 		c.recognise(token)
 	}
-	doc, ok := r.Field("client").DocumentOK()
-	if !ok || len(doc) > maxMetadata {
+	v := r.Field("client")
+	if v.IsZero() {
+		return
+	}
+	if c.greeted {
+		r.refused = mongoerr.Server(186, "The client metadata document may only be sent in the first hello")
 		return
 	}
 	c.greeted = true
-	c.metadata = doc.Clone()
+	doc, ok := v.DocumentOK()
+	switch {
+	case !ok:
+		r.refused = mongoerr.Server(mongoerr.CodeTypeMismatch, "The client metadata document must be a document")
+	case len(doc) > maxMetadata:
+		r.refused = mongoerr.Server(184, "The client metadata document must be less then or equal to %d bytes", maxMetadata)
+	case !c.internal:
+		r.refused = checkMetadata(doc)
+	}
+	if r.refused != nil {
+		return
+	}
 	c.App, _ = doc.Lookup("application", "name").StringValueOK()
+}
+
+// checkMetadata wants what every driver must say of itself.
+func checkMetadata(doc bson.Raw) *mongoerr.Error {
+	for _, path := range [][]string{{"driver", "name"}, {"driver", "version"}, {"os", "type"}} {
+		if v := doc.Lookup(path...); v.IsZero() {
+			return mongoerr.Server(mongoerr.CodeClientMetadataMissingField,
+				"Missing required field '%s' in the client metadata document", strings.Join(path, "."))
+		}
+	}
+	if name := doc.Lookup("application", "name"); !name.IsZero() {
+		if s, ok := name.StringValueOK(); !ok || len(s) > 128 {
+			return mongoerr.Server(mongoerr.CodeTypeMismatch, "The 'application.name' field must be a string of at most 128 bytes in the client metadata document")
+		}
+	}
+	return nil
 }
 
 // recognise makes the connection another member's if it knows the set's secret.

@@ -26,11 +26,12 @@ type (
 	Role = repl.Role
 )
 
-// Disk is what outlives a member's crash: its data and its vote. A member in memory loses it with the process.
+// Disk is what outlives a member's crash: its data, its vote and its configuration. A member in memory loses it with the process.
 type Disk struct {
-	store *store.Store
-	mu    sync.Mutex // guards vote
-	vote  repl.Vote
+	store  *store.Store
+	mu     sync.Mutex // guards vote and config
+	vote   repl.Vote
+	config *Config // the newest that the member has had; nil: the one it is started with
 }
 
 // NewDisk is an empty disk with an oplog of the usual size.
@@ -58,6 +59,22 @@ func (d *Disk) saveVote(v repl.Vote) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.vote = v
+}
+
+func (d *Disk) saveConfig(c *Config) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.config = c
+}
+
+// newer is the configuration on the disk if it is newer than c, else c.
+func (d *Disk) newer(c *Config) *Config {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.config != nil && d.config.Version > c.Version {
+		return d.config
+	}
+	return c
 }
 
 func (d *Disk) loadVote() repl.Vote {
@@ -133,6 +150,7 @@ type Member struct {
 // Open starts a member. It takes over o.Listener.
 func Open(o Options) *Member {
 	ctx, cancel := context.WithCancelCause(context.Background())
+	o.Config = o.Disk.newer(o.Config)
 	m := &Member{
 		Store: o.Disk.store, opt: o, log: o.Logger, self: o.Self, disk: o.Disk, table: commandTable(), started: time.Now(),
 		visits: make(chan visit), written: make(chan struct{}, 1), ctx: ctx, cancel: cancel, conns: map[*Conn]struct{}{},
@@ -192,3 +210,6 @@ func (m *Member) closing() bool { return m.ctx.Err() != nil }
 
 // Addr is the address that the configuration gives the member.
 func (m *Member) Addr() string { return m.opt.Config.Members[m.self].Host }
+
+// Config is the member's present configuration.
+func (m *Member) Config() *Config { return m.state.Load().Config }

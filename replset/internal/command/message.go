@@ -79,7 +79,7 @@ func (c *Conn) parseQuery(msg []byte) (*Request, envelope, error) {
 	if q.Flags&wire.QuerySecondaryOK != 0 && body.Lookup("$readPreference").IsZero() {
 		body = withReadPreference(body, bson.DocumentValue(document(bson.D{{Key: "mode", Value: "secondaryPreferred"}})))
 	}
-	r := &Request{Body: body, Conn: c, Name: firstKey(body), DB: db, query: true}
+	r := &Request{Body: body, Conn: c, Name: firstKey(body), DB: db}
 	env.find = coll != "$cmd"
 	return r, env, nil
 }

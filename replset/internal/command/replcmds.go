@@ -20,6 +20,7 @@ var replCommands = []Spec{
 	{Name: "replSetMaintenance", Flags: AdminOnly, Handler: replSetMaintenance},
 	{Name: "replSetGetStatus", Flags: AdminOnly, Handler: replSetGetStatus},
 	{Name: "replSetGetConfig", Flags: AdminOnly, Handler: replSetGetConfig},
+	{Name: "replSetReconfig", Flags: AdminOnly, Handler: replSetReconfig},
 	{Name: "replSetInitiate", Flags: AdminOnly, Handler: replSetInitiate},
 }
 

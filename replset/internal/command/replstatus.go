@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/mongoerr"
 	"github.com/sextantdb/sextant/replset/internal/repl"
 	"github.com/sextantdb/sextant/replset/internal/store"
 )
@@ -124,6 +125,38 @@ func configDocument(cfg *Config) bson.D {
 			{Key: "getLastErrorDefaults", Value: bson.D{{Key: "w", Value: int32(1)}, {Key: "wtimeout", Value: int32(0)}}},
 		}},
 	}
+}
+
+// replSetReconfig changes priorities, votes, tags, delays and what is hidden. Not done: adding, removing or moving
+// members, and changing the settings.
+func replSetReconfig(ctx context.Context, m *Member, r *Request) (bson.D, error) {
+	doc, ok := r.Field("replSetReconfig").DocumentOK()
+	if !ok {
+		return nil, mongoerr.Server(mongoerr.CodeTypeMismatch, "no configuration specified")
+	}
+	st := m.state.Load()
+	if force, _ := r.Field("force").BooleanOK(); !st.Writable && !force {
+		return nil, mongoerr.Server(mongoerr.CodeNotWritablePrimary,
+			"replSetReconfig should only be run on PRIMARY, but my state is %s; use the \"force\" argument to override", st.Role)
+	}
+	cfg, err := parseConfig(doc, st.Config)
+	if err != nil {
+		return nil, mongoerr.Server(mongoerr.CodeInvalidReplicaSetConfig, "%v", err)
+	}
+	if cfg.Version <= st.Config.Version {
+		return nil, mongoerr.Server(103, "New replica set configuration version must be greater than old, but %d is not greater than %d for replica set %s",
+			cfg.Version, st.Config.Version, st.Config.SetName)
+	}
+	if len(cfg.Members) != len(st.Config.Members) {
+		return nil, mongoerr.Server(mongoerr.CodeNotImplemented, "adding and removing members is not implemented")
+	}
+	for i, mc := range cfg.Members {
+		if old := st.Config.Members[i]; mc.Host != old.Host || mc.Arbiter != old.Arbiter {
+			return nil, mongoerr.Server(mongoerr.CodeNotImplemented, "changing the host of a member, or whether it is an arbiter, is not implemented (member %d)", i)
+		}
+	}
+	_, err = m.ask(ctx, repl.Reconfig{Config: cfg})
+	return nil, err
 }
 
 // parseConfig reads a configuration as another member shows it. Timers and modes stay those of old: they are the same

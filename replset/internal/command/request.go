@@ -58,11 +58,11 @@ type Request struct {
 	MaxTimeMS      int64    // 0: no limit
 
 	ctx      context.Context
-	query    bool         // came by OP_QUERY
-	told     *topology    // what a hello has just answered
-	wrote    store.OpTime // of the newest write of this command
-	wroteIn  int64        // the term of it
-	majority bool         // the reply shows majority-committed data: operationTime is the commit point's
+	refused  *mongoerr.Error // what is wrong with a hello's client metadata
+	told     *topology       // what a hello has just answered
+	wrote    store.OpTime    // of the newest write of this command
+	wroteIn  int64           // the term of it
+	majority bool            // the reply shows majority-committed data: operationTime is the commit point's
 }
 
 // ReadConcern is the readConcern of a command.

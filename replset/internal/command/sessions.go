@@ -17,6 +17,8 @@ var sessionCommands = []Spec{
 	{Name: "killAllSessions", Handler: killAllSessions},
 	{Name: "killAllSessionsByPattern", Handler: killAllSessions},
 	{Name: "refreshLogicalSessionCacheNow", Handler: refreshSessions},
+	{Name: "commitTransaction", Flags: AdminOnly | Writes | TakesTxnNumber, Handler: noTransactions},
+	{Name: "abortTransaction", Flags: AdminOnly | Writes | TakesTxnNumber, Handler: noTransactions},
 }
 
 // sessions remembers which server sessions clients use. Retry history lives with the data, not here.
@@ -165,4 +167,8 @@ func killAllSessions(_ context.Context, m *Member, _ *Request) (bson.D, error) {
 	m.sessions.end(ids)
 	m.cursors.killSessions(nil)
 	return nil, nil
+}
+
+func noTransactions(_ context.Context, _ *Member, r *Request) (bson.D, error) {
+	return nil, mongoerr.Server(mongoerr.CodeNotImplemented, "multi-document transactions are not implemented yet (%s)", r.Name)
 }

@@ -129,6 +129,9 @@ func (m *Member) publish() {
 		m.Store.SetCommitted(store.OpTime(p.Commit))
 	}
 	t, oldT := m.node.Topology(), m.state.Load()
+	if t.Config != oldT.Config {
+		m.disk.saveConfig(t.Config)
+	}
 	if t != oldT.Topology {
 		next := &topology{Topology: t, processID: oldT.processID, counter: oldT.counter, changed: make(chan struct{})}
 		quiet := oldT.Topology
