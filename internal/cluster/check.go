@@ -89,16 +89,18 @@ func (m *monitor) ask(ctx context.Context, awaited bool) (answer, error) {
 	return a, err
 }
 
-// failed reports a failure. The check is repeated at once after a network error of a member that was known before.
+// failed reports a failure. The check is repeated at once after a network error of a member that was known before, but
+// not again within the least interval: something on the way may break every connection after its first reply.
 func (m *monitor) failed(err error) outcome {
 	before := m.c.Description().Server(m.addr)
 	network := mongoerr.IsNetwork(err)
 	m.c.report(topology.CheckFailed{Addr: m.addr, Err: err, Timeout: network && mongoerr.IsTimeout(err)})
 	m.reported()
-	if network && before != nil && before.Kind.Known() {
-		return again
+	if !network || before == nil || !before.Kind.Known() || time.Since(m.rechecked) < topology.MinHeartbeatInterval {
+		return done
 	}
-	return done
+	m.rechecked = time.Now()
+	return again
 }
 
 func (m *monitor) succeeded(s *topology.Server, a answer) outcome {

@@ -469,8 +469,21 @@ func TestMemberWithoutPatienceIsNotAskedInAHotLoop(t *testing.T) {
 	})
 }
 
+func TestConnectionsThatBreakAfterOneReplyDoNotMakeAHotLoop(t *testing.T) {
+	s, list := setOf3()
+	list[1].once = true
+	inBubble(t, s, seeds("a:1"), func(t *testing.T, c *cluster.Cluster) {
+		selectAddr(t, c, topology.Want{Write: true})
+		time.Sleep(20 * time.Second)
+		if n := list[1].count(func(m *member) int { return m.dials }); n > 60 {
+			t.Errorf("%d connections in 20 s", n)
+		}
+	})
+}
+
 func TestEventsAreToldInOrderAndSurviveAPanic(t *testing.T) {
 	s, list := setOf3()
+	list[0].delay = 10 * time.Millisecond // so that the selection has to wait
 	var mu sync.Mutex
 	var got []string
 	note := func(what string) {
@@ -489,7 +502,7 @@ func TestEventsAreToldInOrderAndSurviveAPanic(t *testing.T) {
 	inBubble(t, s, cfg, func(t *testing.T, c *cluster.Cluster) {
 		selectAddr(t, c, topology.Want{Write: true})
 		list[0].become(func(*member) {})
-		synctest.Wait()
+		time.Sleep(time.Second)
 		c.Close(t.Context())
 		at := func(what string) int {
 			i := slices.Index(got, what)

@@ -30,10 +30,11 @@ type monitor struct {
 	checked chan struct{} // closed when the next check has been reported
 
 	// Of the monitor's goroutine alone.
-	sock     *conn.Conn
-	version  bson.Raw // the topologyVersion to await news from; nil: poll
-	ended    time.Time
-	rttBegun bool
+	sock      *conn.Conn
+	version   bson.Raw  // the topologyVersion to await news from; nil: poll
+	ended     time.Time // of the last check
+	rechecked time.Time // when a check was last repeated at once
+	rttBegun  bool
 }
 
 func newMonitor(c *Cluster, addr string) *monitor {

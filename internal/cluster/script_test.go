@@ -30,6 +30,7 @@ type member struct {
 	changed chan struct{}
 	refuse  error // of a dial
 	hung    bool  // answers nothing
+	once    bool  // hangs up after one answer
 	delay   time.Duration
 	socks   map[net.Conn]bool
 	dials   int
@@ -166,7 +167,7 @@ func (m *member) serve(sock net.Conn) {
 	for {
 		select {
 		case msg := <-requests:
-			if !m.answer(sock, msg, gone) {
+			if !m.answer(sock, msg, gone) || m.once {
 				return
 			}
 		case <-gone:
