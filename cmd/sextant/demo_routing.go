@@ -150,6 +150,8 @@ func (d *demo) westReads(ctx context.Context) error {
 // tags checks that tag sets are tried in order, that a wish nobody fulfils is named, and that members say the truth.
 func (d *demo) tags(ctx context.Context) error {
 	d.section("Tag sets")
+	ctx, cancelAll := context.WithTimeout(ctx, 10*time.Second) // far more than 40 reads take; a wish that nobody fulfils waits
+	defer cancelAll()
 	dc := func(v string) readpref.TagSet { return readpref.TagSet{{Key: "dc", Value: v}} }
 	few := 20
 	for _, q := range []struct {
