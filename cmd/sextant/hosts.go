@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/sextantdb/sextant"
+	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/event"
+	"github.com/sextantdb/sextant/readpref"
 	"github.com/spf13/cobra"
 )
 
@@ -58,12 +60,20 @@ func open(ctx context.Context, uri string, warnings io.Writer) (*sextant.Client,
 	return client, nil
 }
 
-// look waits until every member has answered or failed once, and asks twice so that a round trip is more than the first one.
+// look waits until every member has answered or failed. Three times, since the first answer names members that nobody
+// has asked yet, and a round trip is not told by its first sample. A ping brings to light whether the user may log in:
+// monitors never do.
 func look(ctx context.Context, c *sextant.Client) event.Topology {
 	for range 3 {
 		if c.Refresh(ctx) != nil {
 			break
 		}
+	}
+	if reached(c.Hosts()) {
+		ping, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		// Its failure stands in the member's last error, where an operator looks for it.
+		_, _ = c.Database("admin").RunCommand(ping, bson.D{{Key: "ping", Value: 1}}, sextant.RunCommandOptions{ReadPreference: readpref.Nearest()})
 	}
 	return c.Hosts()
 }

@@ -78,6 +78,9 @@ func serve(c *cobra.Command, o replset.Options) error {
 	if err != nil {
 		return err
 	}
+	if len(o.Users) > 0 {
+		fmt.Fprintf(c.OutOrStdout(), "log in as %s, authSource=admin\n", o.Users[0].Name)
+	}
 	fmt.Fprintf(c.OutOrStdout(), "%d member(s), primary %s, in memory: for development and tests. Stop with Ctrl-C.\n", len(set.Members()), primary.Addr())
 	<-ctx.Done()
 	return nil

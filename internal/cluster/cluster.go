@@ -121,6 +121,7 @@ func (c *Cluster) Start() {
 	}
 	c.started.Store(true)
 	c.publisher.start()
+	c.open()
 	go c.run()
 }
 

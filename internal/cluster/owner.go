@@ -24,11 +24,16 @@ func (c *Cluster) report(ev topology.Event) {
 	}
 }
 
-// run is the body of the owner's goroutine. It alone replaces the view.
-func (c *Cluster) run() {
-	defer close(c.ended)
+// open makes the servers of the seeds and starts their monitors, before the owner runs, so that who has started the
+// cluster can ask them at once.
+func (c *Cluster) open() {
 	first := c.view.Load().desc
 	c.install(first, first.Open())
+}
+
+// run is the body of the owner's goroutine. From its start on it alone replaces the view.
+func (c *Cluster) run() {
+	defer close(c.ended)
 	for {
 		select {
 		case r := <-c.inbox:
