@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -31,14 +32,12 @@ func hostsCommand() *cobra.Command {
 			return err
 		}
 		defer client.Close(context.WithoutCancel(ctx))
-		set := look(ctx, client)
-		if err := printHosts(c.OutOrStdout(), set, json); err != nil {
+		look(ctx, client)
+		why := trouble(ctx, client)
+		if err := printHosts(c.OutOrStdout(), client.Hosts(), json); err != nil {
 			return err
 		}
-		if !reached(set) {
-			return errFailed
-		}
-		return nil
+		return why
 	}
 	return c
 }
@@ -61,30 +60,27 @@ func open(ctx context.Context, uri string, warnings io.Writer) (*sextant.Client,
 }
 
 // look waits until every member has answered or failed. Three times, since the first answer names members that nobody
-// has asked yet, and a round trip is not told by its first sample. A ping brings to light whether the user may log in:
-// monitors never do.
+// has asked yet, and a round trip is not told by its first sample.
 func look(ctx context.Context, c *sextant.Client) event.Topology {
 	for range 3 {
 		if c.Refresh(ctx) != nil {
 			break
 		}
 	}
-	if reached(c.Hosts()) {
-		ping, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		// Its failure stands in the member's last error, where an operator looks for it.
-		_, _ = c.Database("admin").RunCommand(ping, bson.D{{Key: "ping", Value: 1}}, sextant.RunCommandOptions{ReadPreference: readpref.Nearest()})
-	}
 	return c.Hosts()
 }
 
-func reached(set event.Topology) bool {
-	for _, m := range set.Members {
-		if m.Kind.Known() {
-			return true
-		}
+// trouble says why operations cannot reach the set, although monitors may: nobody answers, or the user may not log in.
+func trouble(ctx context.Context, c *sextant.Client) error {
+	anybody := readpref.Nearest()
+	if v := c.Explain(sextant.Want{ReadPreference: anybody}); len(v.Eligible()) == 0 {
+		return errors.New(v.Sentence)
 	}
-	return false
+	_, err := c.Database("admin").RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}, sextant.RunCommandOptions{ReadPreference: anybody})
+	if err != nil {
+		return errors.New(headline(err))
+	}
+	return nil
 }
 
 // hostJSON is one member as scripts read it.
@@ -115,6 +111,9 @@ func printHosts(w io.Writer, set event.Topology, json bool) error {
 		name = "none"
 	}
 	fmt.Fprintf(w, "set %s, %s\n", name, set.Kind)
+	if len(set.Members) == 0 {
+		return nil
+	}
 	for _, line := range align(rows) {
 		fmt.Fprintln(w, line)
 	}
