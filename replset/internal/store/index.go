@@ -42,7 +42,7 @@ func newIndex(spec IndexSpec) *Index {
 	// The store orders all access itself (one writer, published trees are never
 	// changed), so the tree's own lock is off.
 	less := entryLess(spec.Fields)
-	return &Index{spec: spec, tree: btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})}
+	return &Index{spec: spec, tree: btree.NewBTreeGOptions(less, btree.Options{NoLocks: true, Degree: treeDegree})}
 }
 
 func (ix *Index) copyTree() *Index {

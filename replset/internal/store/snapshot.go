@@ -10,6 +10,10 @@ import (
 	"github.com/tidwall/btree"
 )
 
+// treeDegree is lower than the library's default of 32: every write copies one node a
+// level, and smaller nodes make roots that are kept cheaper.
+const treeDegree = 8
+
 // RecordID numbers the records of a collection in insertion order: natural order.
 type RecordID int64
 
@@ -42,7 +46,7 @@ func emptySnapshot(entries, size int64) *Snapshot {
 }
 
 func newColl(ns string, uuid [16]byte, opts CollOptions) *Coll {
-	c := &Coll{ns: ns, uuid: uuid, opts: opts, records: new(btree.Map[RecordID, bson.Raw]), next: 1}
+	c := &Coll{ns: ns, uuid: uuid, opts: opts, records: btree.NewMap[RecordID, bson.Raw](treeDegree), next: 1}
 	if !opts.NoIDIndex && opts.ViewOn == "" {
 		c.indexes = []*Index{newIndex(idIndexSpec())}
 	}

@@ -309,6 +309,9 @@ func TestStoresShareDataSafelyAfterAdopt(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, s := range []*Store{a, b} {
 		clock := ticker(2)
+		for range 2 { // the new term's clock is ahead of the first term's entries
+			clock()
+		}
 		wg.Go(func() {
 			for i := range 50 {
 				mustWrite(t, s, clock, insertAll(doc("_id", 100+i)))
