@@ -47,7 +47,7 @@ func runCreate(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 	}
 	_, err = m.Write(ctx, r, func(tx *store.Tx) error {
 		if c.viewOn != "" {
-			return viewsUnsupported(ns)
+			return createView(tx, ns, c)
 		}
 		return tx.Create(ns, store.ReadCollOptions(c.options()))
 	})
@@ -228,6 +228,32 @@ func appendNumber(dst []byte, key string, n int64) []byte {
 		return bson.AppendInt32(dst, key, int32(n))
 	}
 	return bson.AppendInt64(dst, key, n)
+}
+
+// createView makes a view, whose chain of sources must have an end.
+func createView(tx *store.Tx, ns string, c *createArgs) error {
+	chain := ns + " => "
+	for at := c.viewOn; ; {
+		full := c.db + "." + at
+		if full == ns {
+			return mongoerr.Server(5, "View cycle detected: %s%s => %s", chain, ns, ns)
+		}
+		coll := tx.Collection(full)
+		if coll == nil || coll.Options().ViewOn == "" {
+			break
+		}
+		chain += full + " => "
+		at = coll.Options().ViewOn
+	}
+	opts := store.ReadCollOptions(c.options())
+	stages, err := pipelineField(bson.ArrayValue(opts.Pipeline))
+	if opts.Pipeline != nil && err != nil {
+		return err
+	}
+	if _, err := query.ParsePipeline(arrayOf(stages), query.Env{}); err != nil {
+		return err
+	}
+	return tx.Create(ns, opts)
 }
 
 func runDrop(ctx context.Context, m *Member, r *Request) (bson.D, error) {

@@ -70,6 +70,9 @@ func (c *collMod) defaults() []byte {
 }
 
 func (c *collMod) read(key string, v bson.RawValue) error {
+	if c.coll.Options().ViewOn != "" && key != "viewOn" && key != "pipeline" {
+		return mongoerr.Server(mongoerr.CodeInvalidOptions, "option not supported on a view: %s", key)
+	}
 	switch key {
 	case "validator":
 		d, ok := v.DocumentOK()
@@ -92,7 +95,7 @@ func (c *collMod) read(key string, v bson.RawValue) error {
 		}
 	case "viewOn", "pipeline":
 		if c.coll.Options().ViewOn == "" {
-			return mongoerr.Server(mongoerr.CodeInvalidOptions, "'%s' option not supported on a collection", key)
+			return mongoerr.Server(mongoerr.CodeInvalidOptions, "'%s' option only supported on a view", key)
 		}
 	case "index":
 		d, ok := v.DocumentOK()

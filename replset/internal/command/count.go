@@ -29,7 +29,7 @@ func runCount(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 	}
 	coll := sn.Collection(ns)
 	if coll != nil && coll.Options().ViewOn != "" {
-		return nil, viewsUnsupported(ns)
+		return m.countView(r, sn, a)
 	}
 	n, err := m.count(ctx, coll, a)
 	if err != nil {
@@ -146,7 +146,7 @@ func runDistinct(_ context.Context, m *Member, r *Request) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	docs, err := m.documents(sn, a)
+	docs, err := m.documents(r, sn, a)
 	if err != nil {
 		return nil, err
 	}
@@ -154,14 +154,14 @@ func runDistinct(_ context.Context, m *Member, r *Request) (bson.D, error) {
 }
 
 // documents are all that a query on a collection or view gives.
-func (m *Member) documents(sn *store.Snapshot, a *findArgs) ([]bson.Raw, error) {
+func (m *Member) documents(r *Request, sn *store.Snapshot, a *findArgs) ([]bson.Raw, error) {
 	q, err := m.compileFind(a)
 	coll := sn.Collection(a.ns)
 	if err != nil || coll == nil {
 		return nil, err
 	}
 	if coll.Options().ViewOn != "" {
-		return nil, viewsUnsupported(a.ns)
+		return m.viewDocuments(r, sn, a)
 	}
 	seq, _, err := q.run(coll)
 	if err != nil {

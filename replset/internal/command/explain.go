@@ -51,6 +51,8 @@ func (e *explain) plan() error {
 	switch e.r.Name {
 	case "find", "count", "distinct":
 		return e.planQuery()
+	case "aggregate":
+		return e.planAggregate()
 	case "update", "delete", "findAndModify", "findandmodify":
 		return e.planWrite()
 	}
@@ -78,6 +80,20 @@ func (e *explain) planQuery() error {
 		e.winning = bson.D{{Key: "stage", Value: "COUNT"}, {Key: "inputStage", Value: e.winning}}
 	}
 	return nil
+}
+
+func (e *explain) planAggregate() error {
+	a, err := e.m.parseAggregate(e.r)
+	if err != nil {
+		return err
+	}
+	find := &findArgs{ns: a.ns, filter: bson.Raw{5, 0, 0, 0, 0}, hint: a.hint}
+	if name, arg := firstStage(a.stages); name == "$match" {
+		if d, ok := arg.DocumentOK(); ok {
+			find.filter = d
+		}
+	}
+	return e.winner(find)
 }
 
 // planWrite explains the first statement of a write command.
@@ -199,4 +215,13 @@ func (e *explain) reply(verbosity string) bson.D {
 		d = append(d, bson.E{Key: "executionStats", Value: bson.D{{Key: "executionSuccess", Value: err == nil}, {Key: "nReturned", Value: countValue(n)}}})
 	}
 	return append(d, bson.E{Key: "command", Value: e.r.Body}, bson.E{Key: "serverInfo", Value: bson.D{{Key: "host", Value: "sextant"}}})
+}
+
+// explained answers aggregate's own option explain.
+func (a *aggregate) explained(*store.Snapshot) (bson.D, error) {
+	e := &explain{m: a.m, r: a.r}
+	if err := e.planAggregate(); err != nil {
+		return nil, err
+	}
+	return e.reply("queryPlanner"), nil
 }

@@ -17,6 +17,7 @@ var readCommands = []Spec{
 	{Name: "find", Flags: Reads | TakesReadConcern, Handler: runFind},
 	{Name: "count", Flags: Reads | TakesReadConcern, Handler: runCount},
 	{Name: "distinct", Flags: Reads | TakesReadConcern, Handler: runDistinct},
+	{Name: "aggregate", Flags: Reads | TakesReadConcern, Handler: runAggregate},
 	{Name: "explain", Flags: Reads | TakesReadConcern, Handler: runExplain},
 }
 
@@ -56,7 +57,7 @@ func runFind(_ context.Context, m *Member, r *Request) (bson.D, error) {
 	case coll == nil:
 		return emptyCursor(a.ns), nil
 	case coll.Options().ViewOn != "":
-		return nil, viewsUnsupported(a.ns)
+		return m.findOnView(r, sn, coll, a)
 	case a.tailable:
 		return m.openTail(r, sn, coll, a, q)
 	}
@@ -223,7 +224,11 @@ type findQuery struct {
 }
 
 func (m *Member) compileFind(a *findArgs) (*findQuery, error) {
-	o := m.queryOptions(time.Now(), a.let)
+	let, err := evaluateLet(m, time.Now(), a.let)
+	if err != nil {
+		return nil, err
+	}
+	o := m.queryOptions(time.Now(), let)
 	filter, err := query.ParseFilter(a.filter, o)
 	if err != nil {
 		return nil, err

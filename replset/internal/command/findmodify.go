@@ -103,7 +103,9 @@ func (f *findAndModify) readField(key string, v bson.RawValue) (err error) {
 	case "hint":
 		s.hint = v
 	case "let":
-		f.let, err = docField(path, key, v)
+		if f.let, err = docField(path, key, v); err == nil {
+			f.let, err = evaluateLet(f.m, f.now, f.let)
+		}
 	default:
 		err = unknownField(path, key)
 	}

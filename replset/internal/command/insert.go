@@ -55,7 +55,9 @@ func (m *Member) parseBatch(r *Request, field string, own func(key string, v bso
 		case "bypassDocumentValidation":
 			b.bypass, err = boolField(r.Name, key, v)
 		case "let":
-			b.let, err = docField(r.Name, key, v)
+			if b.let, err = docField(r.Name, key, v); err == nil {
+				b.let, err = evaluateLet(m, b.now, b.let)
+			}
 		default:
 			return own(key, v)
 		}

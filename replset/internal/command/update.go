@@ -211,6 +211,9 @@ func selectRecords(coll *store.Coll, q store.Query, sort *query.Sort, limit int)
 	if coll == nil {
 		return nil, nil
 	}
+	if coll.Options().ViewOn != "" {
+		return nil, viewError(coll.NS())
+	}
 	seq, plan, err := coll.Find(q)
 	if err != nil {
 		return nil, err

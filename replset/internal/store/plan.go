@@ -41,6 +41,7 @@ func (c *Coll) Plan(q Query) (*Plan, error) {
 	p := &Plan{coll: c, filter: q.Filter}
 	conds := conditions(filterRaw(q.Filter))
 	sortFields := parseSortFields(q.Sort)
+	p.Sorted = len(sortFields) == 0
 	if !q.Hint.IsZero() {
 		return p.hinted(q, conds, sortFields)
 	}

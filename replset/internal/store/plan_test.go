@@ -84,6 +84,7 @@ func TestPlanGivesTheSortFromTheIndex(t *testing.T) {
 		{doc("a", 1), doc("b", -1), true, "[2 1 4]"},
 		{doc(), doc("a", 1, "b", -1), true, "[3 2 1 4]"},
 		{doc(), doc("a", -1, "b", 1), true, "[4 1 2 3]"},
+		{doc("b", doc("$gt", 1)), doc(), true, "[1 2 3]"},
 		{doc(), doc("a", 1, "b", 1), false, ""},
 		{doc("a", doc("$in", []any{0, 1})), doc("b", 1), false, ""},
 		{doc(), doc("$natural", -1), true, "[4 3 2 1]"},
