@@ -32,8 +32,7 @@ const (
 // of a stream, to begin anew after a restart, or because a connection to a member that was well broke, which may be a
 // matter of the connection only.
 func (m *monitor) check() outcome {
-	awaited := m.sock != nil && m.version != nil
-	ctx := m.begin(awaited)
+	ctx, awaited := m.begin()
 	m.publish(event.HeartbeatEvent{Type: event.HeartbeatStarted, Awaited: awaited})
 	start := time.Now()
 	a, err := m.ask(ctx, awaited)

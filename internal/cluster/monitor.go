@@ -27,6 +27,7 @@ type monitor struct {
 	current context.CancelFunc
 	awaited bool          // the current check waits for news
 	restart bool          // the current check was cancelled to begin anew at once
+	fresh   bool          // the next check must not wait for news
 	checked chan struct{} // closed when the next check has been reported
 
 	// Of the monitor's goroutine alone.
@@ -136,6 +137,8 @@ func (m *monitor) refresh() <-chan struct{} {
 	checked := m.checked
 	if m.awaited {
 		m.cut(true)
+	} else {
+		m.fresh = true
 	}
 	m.mu.Unlock()
 	select {
@@ -145,17 +148,22 @@ func (m *monitor) refresh() <-chan struct{} {
 	return checked
 }
 
-// begin opens a check: requests from before are answered by it.
-func (m *monitor) begin(awaited bool) context.Context {
+// begin opens a check: requests from before are answered by it. It awaits news if the member streams, unless somebody
+// asked for a fresh answer.
+func (m *monitor) begin() (ctx context.Context, awaited bool) {
 	select {
 	case <-m.wake:
 	default:
 	}
 	ctx, cancel := context.WithCancel(m.ctx)
 	m.mu.Lock()
-	m.current, m.awaited, m.restart = cancel, awaited, false
+	awaited = m.sock != nil && m.version != nil && !m.fresh
+	m.current, m.awaited, m.restart, m.fresh = cancel, awaited, false, false
 	m.mu.Unlock()
-	return ctx
+	if m.version != nil && !awaited {
+		m.hangUp()
+	}
+	return ctx, awaited
 }
 
 // end closes a check. It says whether the check was cancelled, and whether to begin anew.
