@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"syscall"
 	"time"
 )
 
@@ -99,7 +100,7 @@ func (s *Set) Restart(i int) error {
 		_, port, _ := net.SplitHostPort(m.addr)
 		at = net.JoinHostPort(s.opt.Host, port)
 	}
-	l, err := s.opt.Network.Listen(context.Background(), at)
+	l, err := s.listenAgain(at)
 	if err != nil {
 		m.put(nil)
 		return fmt.Errorf("replset: member %d cannot listen again: %w", i, err)
@@ -109,6 +110,18 @@ func (s *Set) Restart(i int) error {
 		return s.Close()
 	}
 	return nil
+}
+
+// listenAgain listens at an address that was free before. For as long as the member was dead, the system may have lent
+// the port to some outgoing connection: give that a moment to end.
+func (s *Set) listenAgain(at string) (net.Listener, error) {
+	for tries := 0; ; tries++ {
+		l, err := s.opt.Network.Listen(context.Background(), at)
+		if err == nil || !errors.Is(err, syscall.EADDRINUSE) || tries == 200 {
+			return l, err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 // Wipe destroys the data of member i, which must have been killed: after Restart it copies everything from the primary.

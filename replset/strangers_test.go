@@ -190,6 +190,41 @@ func TestAuthentication(t *testing.T) {
 	impostor.fails(t, mongoerr.CodeUnauthorized, "t", insert(2, nil))
 }
 
+func TestHangingUpEndsAWaitingCommand(t *testing.T) {
+	s := Run(t)
+	c := dialRaw(t, s, 0, "app")
+	open := func() int64 {
+		n, _ := c.must(t, "t", bson.D{{Key: "serverStatus", Value: 1}}).Lookup("connections", "current").AsInt64OK()
+		return n
+	}
+	before := open()
+	known := version(c.must(t, "admin", bson.D{{Key: "hello", Value: 1}}))
+	for range 3 {
+		waiting := dialRaw(t, s, 0, "app")
+		if err := waiting.send(wire.ExhaustAllowed, "admin", await(known, 60000)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+		waiting.nc.Close()
+	}
+	within(t, 5*time.Second, "the connections to be gone", func() bool { return open() == before })
+}
+
+func TestMessageThatWantsNoReplyGetsNone(t *testing.T) {
+	s := Run(t)
+	c := dialRaw(t, s, 0, "app")
+	if err := c.send(wire.MoreToCome, "t", insert(1, w(0))); err != nil {
+		t.Fatal(err)
+	}
+	c.must(t, "admin", bson.D{{Key: "ping", Value: 1}}) // a reply to the insert would be taken for this one's
+	if c.lastR.ResponseTo != c.id {
+		t.Errorf("a reply to request %d came in answer to %d", c.lastR.ResponseTo, c.id)
+	}
+	if got := c.ids(t); len(got) != 1 {
+		t.Errorf("the unacknowledged write was not done: %v", got)
+	}
+}
+
 func TestNoGoroutineIsLeftBehind(t *testing.T) {
 	before := runtime.NumGoroutine()
 	s := quick(t, Options{Members: 3})
