@@ -203,7 +203,3 @@ func (p *parser) textSearch(_ string, arg bson.RawValue, at level) (node, error)
 	}
 	return nil, fail(mongoerr.CodeIndexNotFound, "text index required for $text query")
 }
-
-func (p *parser) jsonSchema(string, bson.RawValue, level) (node, error) {
-	return nil, bad("$jsonSchema is not served")
-}

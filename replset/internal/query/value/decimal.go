@@ -266,3 +266,15 @@ func RoundDecimal(d *apd.Decimal) int64 {
 	}
 	return n
 }
+
+// IsMultiple says whether a number is a whole multiple of another, computed exactly.
+func IsMultiple(v, of bson.RawValue) bool {
+	x, y := exactDecimal(v), exactDecimal(of)
+	if x.Form != apd.Finite || y.Form != apd.Finite || y.IsZero() {
+		return false
+	}
+	var rem apd.Decimal
+	c := apd.BaseContext.WithPrecision(uint32(min(13000, max(40, int64(x.Exponent)-int64(y.Exponent)+x.NumDigits()+40))))
+	_, err := c.Rem(&rem, x, y)
+	return err == nil && rem.IsZero()
+}
