@@ -280,9 +280,10 @@ func runGetMore(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	batch, done, err := m.nextBatch(ctx, r, c, g)
-	m.cursors.checkin(c, done)
-	if err != nil {
+	done := true // also when the source panics
+	defer func() { m.cursors.checkin(c, done) }()
+	var batch []bson.Raw
+	if batch, done, err = m.nextBatch(ctx, r, c, g); err != nil {
 		return nil, err
 	}
 	id := c.id

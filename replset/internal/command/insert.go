@@ -226,13 +226,13 @@ func (b *batch) reply(update bool) bson.D {
 	return append(d, b.m.writeTimes(b.r)...)
 }
 
-// writeTimes is the opTime of the write, for the reply.
+// writeTimes is the opTime of the write and the election of this primary, for the reply.
 func (m *Member) writeTimes(r *Request) bson.D {
 	op := r.wrote
 	if op.IsZero() {
 		op = m.Store.Latest().OpTime()
 	}
-	return bson.D{{Key: "opTime", Value: op.Document()}}
+	return bson.D{{Key: "opTime", Value: op.Document()}, {Key: "electionId", Value: electionID(m.state.Load().Term)}}
 }
 
 // runInsert inserts documents. It does not check document validation of level

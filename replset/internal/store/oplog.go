@@ -97,33 +97,3 @@ func (sn *Snapshot) OplogAfter(op OpTime) iter.Seq[bson.Raw] {
 		}
 	}
 }
-
-// HasOpTime reports whether the oplog holds the entry of exactly op. The zero OpTime,
-// which is before the first entry, is held as long as nothing has been trimmed.
-func (sn *Snapshot) HasOpTime(op OpTime) bool {
-	if op.IsZero() {
-		return !sn.Collection(OplogNS).trimmed
-	}
-	entry, ok := sn.Collection(OplogNS).Get(op.recordID())
-	return ok && EntryOpTime(entry) == op
-}
-
-// OldestOpTime is the optime of the oldest entry kept, zero when the oplog is empty.
-func (sn *Snapshot) OldestOpTime() OpTime {
-	_, entry, ok := sn.Collection(OplogNS).records.Min()
-	if !ok {
-		return OpTime{}
-	}
-	return EntryOpTime(entry)
-}
-
-// OplogReverse yields the entries newest first: for finding the common point.
-func (sn *Snapshot) OplogReverse() iter.Seq[bson.Raw] {
-	return func(yield func(bson.Raw) bool) {
-		for _, entry := range sn.Collection(OplogNS).RecordsReverse() {
-			if !yield(entry) {
-				return
-			}
-		}
-	}
-}

@@ -63,9 +63,6 @@ func (sn *Snapshot) Retried(s Statement) (*Outcome, error) {
 	return nil, nil
 }
 
-// Sessions is the number of sessions with a retry history.
-func (sn *Snapshot) Sessions() int { return sn.retry.Len() }
-
 // prevOpTime is the optime of the previous entry of the statement's transaction number.
 func (tx *Tx) prevOpTime() OpTime {
 	if tx.stmt.LSID == nil {

@@ -35,7 +35,6 @@ type Coll struct {
 	size      int64    // bytes of all records
 	indexes   []*Index // the _id index first, if there is one
 	validator *query.Filter
-	trimmed   bool // a capped collection has lost its oldest records
 }
 
 func emptySnapshot(entries, size int64) *Snapshot {
@@ -99,18 +98,6 @@ func (sn *Snapshot) Collections(db string) []*Coll {
 		return true
 	})
 	return out
-}
-
-// CollectionByUUID returns the collection with that uuid, or nil.
-func (sn *Snapshot) CollectionByUUID(uuid [16]byte) *Coll {
-	var found *Coll
-	sn.colls.Scan(func(_ string, c *Coll) bool {
-		if c.uuid == uuid && c.uuid != [16]byte{} {
-			found = c
-		}
-		return found == nil
-	})
-	return found
 }
 
 // Databases returns the names of the databases that hold a collection, in order.

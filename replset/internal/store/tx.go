@@ -39,9 +39,6 @@ func (tx *Tx) Collection(ns string) *Coll { return tx.root.Collection(ns) }
 // BypassValidation turns the collections' validators off for the rest of the transaction.
 func (tx *Tx) BypassValidation() { tx.bypass = true }
 
-// LastOpTime is the optime of the newest entry that this transaction logged.
-func (tx *Tx) LastOpTime() OpTime { return tx.lastOp }
-
 // own returns a collection that this transaction may change, or nil.
 func (tx *Tx) own(ns string) *Coll {
 	c := tx.root.Collection(ns)
@@ -232,7 +229,6 @@ func (c *Coll) trim() {
 	for c.records.Len() > 1 && (c.opts.Max > 0 && int64(c.records.Len()) > c.opts.Max || c.opts.Size > 0 && c.size > c.opts.Size) {
 		rid, doc, _ := c.records.Min()
 		c.remove(rid, doc)
-		c.trimmed = true
 	}
 }
 
