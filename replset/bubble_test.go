@@ -101,6 +101,10 @@ func TestMinorityPrimaryStepsDownWithinTheElectionTimeout(t *testing.T) {
 }
 
 func TestMemoryNetworkBehavesLikeANetwork(t *testing.T) {
+	synctest.Test(t, memoryNetwork)
+}
+
+func memoryNetwork(t *testing.T) {
 	n := NewMemoryNetwork()
 	if _, err := n.Dial(t.Context(), "tcp", "a:1"); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("nobody listens: %v", err)
