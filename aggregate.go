@@ -63,7 +63,7 @@ func (h *handle) aggregate(ctx context.Context, pipeline any, o *AggregateOption
 	c.hint(o.Hint)
 	c.optDoc("let", o.Let)
 	c.millis("maxTimeMS", o.MaxTime)
-	c.opt("rawData", o.RawData)
+	c.rawData = o.RawData
 	op := h.read(c, o.ReadPreference)
 	if writes {
 		op.WriteConcern, op.Retryable, op.OutMerge = h.set.writeConcern, false, true

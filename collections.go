@@ -60,7 +60,7 @@ func (d *Database) listCollections(ctx context.Context, filter any, nameOnly boo
 	c.opt("authorizedCollections", o.AuthorizedCollections)
 	c.cursor(o.BatchSize)
 	c.any("comment", o.Comment)
-	c.opt("rawData", o.RawData)
+	c.rawData = o.RawData
 	b := &batches{h: &d.h, op: c.name, batchSize: o.BatchSize}
 	b.setComment(c, o.Comment)
 	if err := b.open(ctx, c, d.h.list(c, o.ReadPreference)); err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/internal/operation"
 )
 
 // body is the command as a document, in relaxed Extended JSON.
@@ -46,6 +47,25 @@ func TestFindOneAsksForOneDocumentInOneBatch(t *testing.T) {
 	got := body(t, findCmd(shopPeople, bson.D{}, &full))
 	if want := `{"find":"people","filter":{},"sort":{"x":1},"limit":1,"singleBatch":true}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestBatchOfTheLimitsSizeAsksForOneMore(t *testing.T) {
+	got := body(t, findCmd(shopPeople, bson.D{}, &FindOptions{Limit: 4, BatchSize: 4}))
+	if want := `{"find":"people","filter":{},"limit":4,"batchSize":5}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestRawDataIsSentOnlyToServersThatKnowIt(t *testing.T) {
+	c := findCmd(shopPeople, bson.D{}, &FindOptions{RawData: new(false)})
+	for wire, want := range map[int32]bool{wire82 - 1: false, wire82: true} {
+		b, start := bson.BeginDocument(nil)
+		b, err := c.append(b, operation.Target{MaxWire: wire})
+		doc := bson.Raw(bson.EndDocument(b, start))
+		if sent := !doc.Lookup("rawData").IsZero(); err != nil || sent != want {
+			t.Errorf("wire version %d: %v, %v", wire, doc, err)
+		}
 	}
 }
 

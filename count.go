@@ -48,7 +48,7 @@ func (h *handle) countDocuments(ctx context.Context, filter any, o *CountOptions
 	c.any("comment", o.Comment)
 	c.hint(o.Hint)
 	c.millis("maxTimeMS", o.MaxTime)
-	c.opt("rawData", o.RawData)
+	c.rawData = o.RawData
 	op := h.read(c, o.ReadPreference)
 	var n int64
 	op.Decode = func(reply bson.Raw, r operation.Result) error {
@@ -105,7 +105,7 @@ func (c *Collection[T]) EstimatedDocumentCount(ctx context.Context, opts ...Esti
 	cm := c.h.cmd("count")
 	cm.any("comment", o.Comment)
 	cm.millis("maxTimeMS", o.MaxTime)
-	cm.opt("rawData", o.RawData)
+	cm.rawData = o.RawData
 	op := c.h.read(cm, o.ReadPreference)
 	var n int64
 	op.Decode = func(reply bson.Raw, r operation.Result) error {

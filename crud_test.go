@@ -260,3 +260,21 @@ func TestProjectionsAreReadThroughAs(t *testing.T) {
 	got := must[bson.D](t)(sextant.As[bson.D](people).FindOne(ctx, bson.D{}, sextant.FindOneOptions{Projection: bson.D{{Key: "_id", Value: 0}, {Key: "age", Value: 1}}}))
 	same(t, got, bson.D{{Key: "age", Value: 20}})
 }
+
+func TestAnyDocumentTypeDecodes(t *testing.T) {
+	ctx, c := testContext(t), fresh[bson.D](t, connect(t, sharedURI(t)))
+	want := bson.D{{Key: "_id", Value: 1}, {Key: "in", Value: bson.D{{Key: "x", Value: "y"}}}}
+	must[*sextant.InsertOneResult](t)(c.InsertOne(ctx, want))
+	byMap := must[bson.M](t)(sextant.As[bson.M](c).FindOne(ctx, bson.D{}))
+	byPlainMap := must[map[string]any](t)(sextant.As[map[string]any](c).FindOne(ctx, bson.D{}))
+	if byMap["_id"] != int32(1) || byPlainMap["_id"] != int32(1) {
+		t.Errorf("%v, %v", byMap, byPlainMap)
+	}
+	same(t, must[any](t)(sextant.As[any](c).FindOne(ctx, bson.D{})), want)
+	same(t, must[bson.Raw](t)(sextant.As[bson.Raw](c).FindOne(ctx, bson.D{})), want)
+	raws := must[[]bson.Raw](t)(must[*sextant.Cursor[bson.Raw]](t)(sextant.As[bson.Raw](c).Find(ctx, bson.D{})).All(ctx))
+	if len(raws) != 1 {
+		t.Fatalf("%d documents", len(raws))
+	}
+	same(t, raws[0], want)
+}

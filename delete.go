@@ -51,7 +51,7 @@ func (h *handle) delete(ctx context.Context, filter any, limit int32, o *DeleteO
 	c.b = bson.AppendBoolean(c.b, "ordered", true)
 	c.any("comment", o.Comment)
 	c.optDoc("let", o.Let)
-	c.opt("rawData", o.RawData)
+	c.rawData = o.RawData
 	var list, entry int
 	c.b, list = bson.BeginArrayElement(c.b, "deletes")
 	c.b, entry = bson.BeginDocumentElement(c.b, "0")

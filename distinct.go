@@ -38,7 +38,7 @@ func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, fil
 	cm.any("comment", o.Comment)
 	cm.hint(o.Hint)
 	cm.millis("maxTimeMS", o.MaxTime)
-	cm.opt("rawData", o.RawData)
+	cm.rawData = o.RawData
 	op := c.h.read(cm, o.ReadPreference)
 	out := []V{}
 	op.Decode = func(reply bson.Raw, r operation.Result) error {

@@ -15,6 +15,7 @@ type cmd struct {
 	name, ns string
 	b        []byte
 	err      error
+	rawData  *bool // appended once the server is known, see append
 }
 
 // newCmd starts a command {name: target}, where target is most often the collection.

@@ -156,6 +156,9 @@ func findCmd(h *handle, filter any, o *FindOptions) *cmd {
 	limit, size, single := findNumbers(o.Limit, o.BatchSize)
 	c.i64("skip", o.Skip)
 	c.i64("limit", limit)
+	if !single && limit > 0 && int64(size) == limit {
+		size++ // else the server would keep the cursor open after the last document (CRUD specification, "batchSize")
+	}
 	if !(single && limit == 1) { // a single document needs no size of its batch
 		c.i32("batchSize", size)
 	}
@@ -176,6 +179,6 @@ func findCmd(h *handle, filter any, o *FindOptions) *cmd {
 	c.opt("allowDiskUse", o.AllowDiskUse)
 	c.collation(o.Collation)
 	c.optDoc("let", o.Let)
-	c.opt("rawData", o.RawData)
+	c.rawData = o.RawData
 	return c
 }

@@ -127,7 +127,7 @@ func (m *modification) cmd(h *handle) *cmd {
 	c.hint(m.o.Hint)
 	c.any("comment", m.o.Comment)
 	c.optDoc("let", m.o.Let)
-	c.opt("rawData", m.o.RawData)
+	c.rawData = m.o.RawData
 	return c
 }
 

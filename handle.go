@@ -3,6 +3,7 @@ package sextant
 import (
 	"context"
 
+	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/internal/operation"
 	"github.com/sextantdb/sextant/readpref"
 )
@@ -52,8 +53,15 @@ func (h *handle) write(c *cmd, retryable bool) *operation.Op {
 	}
 }
 
-// append is the Op's Append: the elements are ready, whoever the target is.
-func (c *cmd) append(dst []byte, _ operation.Target) ([]byte, error) { return append(dst, c.b...), nil }
+// append is the Op's Append. The elements are ready, whoever the target is; only rawData must not be shown to servers
+// that do not know it (CRUD specification).
+func (c *cmd) append(dst []byte, t operation.Target) ([]byte, error) {
+	dst = append(dst, c.b...)
+	if c.rawData != nil && t.MaxWire >= wire82 {
+		dst = bson.AppendBoolean(dst, "rawData", *c.rawData)
+	}
+	return dst, nil
+}
 
 // run sends the command that c holds through op.
 func (h *handle) run(ctx context.Context, c *cmd, op *operation.Op) error {

@@ -78,7 +78,7 @@ func (c *Collection[T]) CreateIndexes(ctx context.Context, models []IndexModel, 
 	}
 	cm.any("comment", o.Comment)
 	cm.millis("maxTimeMS", o.MaxTime)
-	cm.opt("rawData", o.RawData)
+	cm.rawData = o.RawData
 	if err := c.h.run(ctx, cm, op); err != nil {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ func (c *Collection[T]) ListIndexes(ctx context.Context, opts ...ListIndexesOpti
 	cm := c.h.cmd("listIndexes")
 	cm.cursor(o.BatchSize)
 	cm.any("comment", o.Comment)
-	cm.opt("rawData", o.RawData)
+	cm.rawData = o.RawData
 	b := &batches{h: &c.h, op: cm.name, batchSize: o.BatchSize}
 	b.setComment(cm, o.Comment)
 	err = b.open(ctx, cm, c.h.list(cm, o.ReadPreference))
@@ -233,6 +233,6 @@ func (h *handle) dropIndexes(ctx context.Context, name string, opts []DropIndexe
 	c.str("index", name)
 	c.any("comment", o.Comment)
 	c.millis("maxTimeMS", o.MaxTime)
-	c.opt("rawData", o.RawData)
+	c.rawData = o.RawData
 	return h.run(ctx, c, h.write(c, false))
 }

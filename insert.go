@@ -141,7 +141,7 @@ func (b *inserts) send(ctx context.Context, first int) (took int, err error) {
 	c.b = bson.AppendBoolean(c.b, "ordered", b.ordered)
 	c.opt("bypassDocumentValidation", b.bypass)
 	c.any("comment", b.comment)
-	c.opt("rawData", b.rawData)
+	c.rawData = b.rawData
 	op := b.h.write(c, true)
 	op.Sequence = func(dst []byte, t operation.Target) (_ []byte, err error) {
 		dst, took, err = b.fill(dst, first, t)

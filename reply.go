@@ -10,8 +10,9 @@ import (
 
 // The wire versions at which servers learned what this package sends.
 const (
-	wire42 = 8 // MongoDB 4.2
-	wire44 = 9 // MongoDB 4.4
+	wire42 = 8  // MongoDB 4.2
+	wire44 = 9  // MongoDB 4.4
+	wire82 = 27 // MongoDB 8.2
 )
 
 // demand makes the command fail before it is sent if the chosen server is older than the wire version. It is for what

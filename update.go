@@ -111,7 +111,7 @@ func (h *handle) update(ctx context.Context, s *statement) (*UpdateResult, error
 	c.opt("bypassDocumentValidation", s.o.BypassDocumentValidation)
 	c.any("comment", s.o.Comment)
 	c.optDoc("let", s.o.Let)
-	c.opt("rawData", s.o.RawData)
+	c.rawData = s.o.RawData
 	var list, entry int
 	c.b, list = bson.BeginArrayElement(c.b, "updates")
 	c.b, entry = bson.BeginDocumentElement(c.b, "0")
