@@ -15,6 +15,7 @@ import (
 const fewReads = 60
 
 func TestDemoPassesOnAHealthySet(t *testing.T) {
+	t.Parallel() // it mostly waits
 	var out bytes.Buffer
 	if err := runDemo(t.Context(), plain{&out}, replset.NoFault, fewReads); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
@@ -31,6 +32,7 @@ func TestDemoNamesTheCheckThatAFaultBreaks(t *testing.T) {
 		"lost-write":   "every acknowledged write is there afterwards",
 	} {
 		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
 			var out bytes.Buffer
 			err := runDemo(t.Context(), quiet{plain{&out}}, faults[fault], fewReads)
 			if err == nil || !strings.Contains(out.String(), check) {

@@ -157,11 +157,29 @@ func (c *Cluster) hopeless(v *view, w topology.Want) error {
 		}
 		return selectionError(v.desc.Explain(w, time.Now()), "")
 	}
+	if err := lockedOut(v.desc); err != nil {
+		return err
+	}
 	gone := w.Address != "" && v.desc.Server(w.Address) == nil
 	if gone || v.desc.Hopeless(w) || unresolvable(v.desc) || refused(v.desc) {
 		return selectionError(v.desc.Explain(w, time.Now()), "")
 	}
 	return nil
+}
+
+// lockedOut is the failed login of a member that would perhaps serve, if no member is out of reach for another reason. It
+// holds until the next check of that member, half a second later; then one more operation may try the password.
+func lockedOut(d *topology.Description) (login error) {
+	for _, s := range d.Servers {
+		if s.Kind.Known() {
+			continue
+		}
+		if !mongoerr.IsAuth(s.Err) {
+			return nil
+		}
+		login = s.Err
+	}
+	return login
 }
 
 // unresolvable says whether no name of the deployment exists. Behind SRV records it may yet come to exist.
