@@ -50,6 +50,8 @@ func keywordFor(name string) keyword {
 		return (*parser).textSearch
 	case "$jsonSchema":
 		return (*parser).jsonSchema
+	case "$sampleRate":
+		return (*parser).sampleRate
 	case "$ref", "$id", "$db":
 		return func(p *parser, name string, arg bson.RawValue, _ level) (node, error) {
 			return p.compare(name, opEq, arg)
@@ -203,3 +205,29 @@ func (p *parser) textSearch(_ string, arg bson.RawValue, at level) (node, error)
 	}
 	return nil, fail(mongoerr.CodeIndexNotFound, "text index required for $text query")
 }
+
+// sample is $sampleRate: it lets a share of the documents pass.
+type sample struct {
+	rate   float64
+	random func() float64
+}
+
+func (p *parser) sampleRate(_ string, arg bson.RawValue, _ level) (node, error) {
+	rate := value.Float(arg)
+	if !value.IsNumber(arg) {
+		return nil, bad("argument to $sampleRate must be a numeric type")
+	}
+	if !(rate >= 0 && rate <= 1) {
+		return nil, bad("numeric argument to $sampleRate must be in [0, 1]")
+	}
+	if p.opts.Random == nil && rate > 0 && rate < 1 {
+		return nil, bad("$sampleRate has no source of randomness here")
+	}
+	return &sample{rate, p.opts.Random}, nil
+}
+
+func (s *sample) match(bson.Raw, *state) bool {
+	return s.rate >= 1 || s.rate > 0 && s.random() < s.rate
+}
+
+func (s *sample) single(bson.RawValue, *state) bool { return s.match(nil, nil) }

@@ -222,7 +222,8 @@ func (pp *pipelineParser) allowed(name string, i, n int) error {
 	switch name {
 	case "$out", "$merge":
 		if pp.within != "" {
-			return fail(40600, "%s is not allowed to be used within a %s stage", name, pp.within)
+			codes := map[string]int32{"$lookup": 51047, "$unionWith": 31441, "$facet": 40600}
+			return fail(max(codes[pp.within], 31441), "%s is not allowed to be used within a %s stage", name, pp.within)
 		}
 		if i != n-1 {
 			return fail(40601, "%s can only be the final stage in the pipeline", name)

@@ -14,6 +14,7 @@ type Projection struct {
 	matchers   map[string]node // $elemMatch by field
 	positional bool
 	empty      bool
+	computing  *computing // nil if nothing is computed
 }
 
 // projNode says what becomes of the fields below one path. The rules are those of a 4.0 server, order of the
@@ -29,8 +30,22 @@ func newProjNode() *projNode { return &projNode{include: true, limit: -1} }
 
 // ParseProjection parses a projection. The filter serves to check a positional $; nil leaves that unchecked.
 func ParseProjection(p bson.Raw, filter *Filter) (*Projection, error) {
+	var o Options
+	if filter != nil {
+		o = filter.opts
+	}
+	return ParseProjectionWith(p, filter, o)
+}
+
+// ParseProjectionWith is ParseProjection with options for what is computed; without them those of the filter serve.
+func ParseProjectionWith(p bson.Raw, filter *Filter, o Options) (*Projection, error) {
 	out := &Projection{keepID: true, matchers: map[string]node{}, fields: *newProjNode(), empty: p.IsEmpty()}
-	c := projChecker{filter: filter, p: out}
+	for _, v := range p.All() {
+		if isComputed(v) {
+			return out, out.parseComputed(p, filter, o)
+		}
+	}
+	c := projChecker{filter: filter, p: out, opts: o}
 	for path, v := range p.All() {
 		if err := c.entry(path, v); err != nil {
 			return nil, err
@@ -42,6 +57,7 @@ func ParseProjection(p bson.Raw, filter *Filter) (*Projection, error) {
 type projChecker struct {
 	p         *Projection
 	filter    *Filter
+	opts      Options
 	including *bool
 }
 
@@ -59,10 +75,10 @@ func (c *projChecker) entry(path string, v bson.RawValue) error {
 			return bad("Projection cannot have a mix of inclusion and exclusion.")
 		}
 		c.including = &on
-		if path == "" {
-			c.p.fields.include = on
-		}
 		c.p.fields.add(strings.Split(path, "."), on)
+		if path == "" { // names no field: what is not named goes, or stays
+			c.p.fields.include = !on
+		}
 	}
 	if i := strings.Index(path, ".$"); i >= 0 && !isReferencePart(path[i+1:]) {
 		return c.position(path, on)
@@ -126,11 +142,11 @@ func (c *projChecker) elemMatch(path string, doc bson.Raw, arg bson.RawValue) er
 	case strings.Contains(path, "."):
 		return bad("Cannot use $elemMatch projection on a nested field.")
 	}
-	p := parser{}
-	if c.filter != nil {
-		p.opts, p.coll = c.filter.opts, c.filter.coll
+	coll, err := value.ParseCollation(c.opts.Collation)
+	if err != nil {
+		return err
 	}
-	p.noWhere = true
+	p := parser{opts: c.opts, coll: coll, noWhere: true}
 	n, err := p.element(path, bson.DocumentValue(doc), levelTop)
 	if err != nil {
 		return err

@@ -31,7 +31,11 @@ func (p *Projection) Apply(doc bson.Raw, pos int) (bson.Raw, error) {
 			return nil, err
 		}
 	}
-	return bson.EndDocument(dst, start), nil
+	out := bson.Raw(bson.EndDocument(dst, start))
+	if c := p.computing; c != nil {
+		return c.shape.document(c.env.On(out, c.vars), out)
+	}
+	return out, nil
 }
 
 // matchedElement is the array that holds the first element that $elemMatch accepts.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
+	"github.com/sextantdb/sextant/replset/internal/query/expr"
 	"github.com/sextantdb/sextant/replset/internal/query/value"
 )
 
@@ -23,11 +24,46 @@ import (
 type Options struct {
 	Now         time.Time                                // $$NOW, $currentDate; the same for a whole command
 	ClusterTime bson.Timestamp                           // $$CLUSTER_TIME, $currentDate as a timestamp
-	Let         bson.Raw                                 // the command's let: values that are ready, not expressions
+	Let         bson.Raw                                 // the command's let, computed by EvalLet
 	Collation   bson.Raw                                 // the command's collation document; nil compares by bytes
 	ObjectID    func() bson.ObjectID                     // makes the _id of an upserted document
 	Random      func() float64                           // in [0,1): $sample, $rand
 	Zone        func(name string) (*time.Location, bool) // Olson time zones; nil knows UTC alone
+}
+
+// EvalLet computes the let of a command: constant expressions by variable. Its result goes into Options.Let.
+func EvalLet(let bson.Raw, o Options) (bson.Raw, error) {
+	env, _, err := o.exprEnv()
+	if err != nil {
+		return nil, err
+	}
+	var out []value.Field
+	for name, v := range let.All() {
+		if err := expr.CheckVariable(name); err != nil {
+			return nil, recoded(mongoerr.CodeFailedToParse, err)
+		}
+		e, err := (&expr.Parser{Env: env}).Operand(v)
+		if err != nil {
+			return nil, err
+		}
+		if v, err = e.Eval(env.On(value.DocOf(), nil)); err != nil {
+			return nil, err
+		}
+		if v.Type == 0 {
+			v = bson.NullValue()
+		}
+		out = append(out, value.Field{Key: name, Value: v})
+	}
+	return value.DocOf(out...), nil
+}
+
+// recoded gives an error another code.
+func recoded(code int32, err error) error {
+	var e *mongoerr.Error
+	if errors.As(err, &e) {
+		return fail(code, "%s", e.Message)
+	}
+	return err
 }
 
 // Compare gives the server's order of two values of any types.

@@ -45,10 +45,12 @@ func parseLookup(pp *pipelineParser, _ string, arg bson.RawValue) ([]stage, erro
 			return nil, err
 		}
 	}
-	if value.Get(doc, "from").Type == 0 {
+	first, _ := value.First(value.Doc(bson.RawArray(pipeline.Value).Index(0)))
+	own := first == "$documents"
+	if value.Get(doc, "from").Type == 0 && !own {
 		return nil, fail(mongoerr.CodeFailedToParse, "missing 'from' option to $lookup stage specification: %s", value.PrintDoc(doc))
 	}
-	if s.from == "" {
+	if s.from == "" && !own {
 		return nil, fail(mongoerr.CodeInvalidNamespace, "invalid $lookup namespace: %s.", pp.env.DB)
 	}
 	if s.as == "" {
@@ -121,7 +123,10 @@ func (r *running) others(coll string) Docs {
 
 func (s *lookupStage) run(r *running, in Docs) Docs {
 	return mapped(in, func(d bson.Raw) (bson.Raw, error) {
-		src := r.others(s.from)
+		src := docsOf(nil)
+		if s.from != "" {
+			src = r.others(s.from)
+		}
 		if s.local != "" {
 			f, err := s.join(r, d)
 			if err != nil {

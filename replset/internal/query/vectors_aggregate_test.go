@@ -19,7 +19,6 @@ func runAggregateVector(v vector) error {
 	var target *Output
 	env := Env{Options: testOptions, DB: "vt", Coll: "c"}
 	env.Collation = value.Doc(value.Doc(v.get("options")).Lookup("collation"))
-	env.Let = value.Doc(value.Doc(v.get("options")).Lookup("let"))
 	env.Zone, env.Random = testZone, rand.New(rand.NewSource(1)).Float64
 	foreign := value.Doc(v.get("foreign"))
 	env.Lookup = func(coll string) Docs {
@@ -33,14 +32,19 @@ func runAggregateVector(v vector) error {
 		return uniqueIDs(o, written)
 	}
 	got, err := func() ([]bson.Raw, error) {
+		let, err := EvalLet(value.Doc(value.Doc(v.get("options")).Lookup("let")), env.Options)
+		if err != nil {
+			return nil, err
+		}
+		env.Let = let
 		p, err := ParsePipeline(bson.RawArray(v.get("pipeline").Value), env)
 		if err != nil {
 			return nil, err
 		}
 		return collect(p.Run(docsOf(v.raws("docs"))))
 	}()
-	if want := v.get("error"); want.Type != 0 {
-		return wantError(want, err)
+	if v.get("error").Type != 0 {
+		return wantError(v, err)
 	}
 	if err != nil {
 		return err

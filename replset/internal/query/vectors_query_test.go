@@ -11,8 +11,8 @@ import (
 
 func runQueryVector(v vector) error {
 	got, err := findVector(v)
-	if want := v.get("error"); want.Type != 0 {
-		return wantError(want, err)
+	if v.get("error").Type != 0 {
+		return wantError(v, err)
 	}
 	if err != nil {
 		return err
@@ -24,7 +24,13 @@ func runQueryVector(v vector) error {
 func findVector(v vector) ([]bson.Raw, error) {
 	filter := bson.Raw(v.get("filter").Value)
 	options := value.Doc(v.get("options"))
-	o := Options{Collation: value.Doc(options.Lookup("collation"))}
+	o := testOptions
+	o.Zone = testZone
+	o.Collation = value.Doc(options.Lookup("collation"))
+	var err error
+	if o.Let, err = EvalLet(value.Doc(options.Lookup("let")), o); err != nil {
+		return nil, err
+	}
 	f, err := ParseFilter(filter, o)
 	if err != nil {
 		return nil, err

@@ -91,11 +91,16 @@ func TestVectors(t *testing.T) {
 		{"query.jsonl", runQueryVector},
 		{"update.jsonl", runUpdateVector},
 		{"aggregate.jsonl", runAggregateVector},
+		{"newer/query.jsonl", runQueryVector}, // the language after 4.0: evidence, not law
+		{"newer/update.jsonl", runUpdateVector},
+		{"newer/aggregate.jsonl", runAggregateVector},
 	} {
 		t.Run(strings.TrimSuffix(set.file, ".jsonl"), func(t *testing.T) {
 			s := newScore(set.file)
-			for _, v := range readVectors(t, filepath.Join(dir, set.file)) {
-				s.add(v, guard(set.run, v))
+			for _, v := range readVectors(t, filepath.Join(dir, filepath.FromSlash(set.file))) {
+				if v.get("doubt").Type == 0 {
+					s.add(v, guard(set.run, v))
+				}
 			}
 			s.print(t)
 			if want := pinned[set.file]; s.passed < want {
@@ -207,7 +212,9 @@ func (s *score) print(t *testing.T) {
 }
 
 // wantError compares a refusal with the recorded one.
-func wantError(want bson.RawValue, err error) error {
+func wantError(v vector, err error) error {
+	want := v.get("error")
+	newer := strings.HasPrefix(v.id, "ddb-") // recorded from another server: its texts are its own
 	if err == nil {
 		return fmt.Errorf("no error, want %s", jsonText(want))
 	}
@@ -217,7 +224,7 @@ func wantError(want bson.RawValue, err error) error {
 	if !errors.As(err, &e) {
 		return fmt.Errorf("error of a foreign kind: %v", err)
 	}
-	if int64(e.Code) != code || e.Message != msg {
+	if int64(e.Code) != code || e.Message != msg && !newer {
 		return fmt.Errorf("error %d %q, want %d %q", e.Code, e.Message, code, msg)
 	}
 	return nil

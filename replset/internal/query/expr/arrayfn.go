@@ -168,7 +168,7 @@ func sliceFrom(all []bson.RawValue, from int, count bson.RawValue) (bson.RawValu
 }
 
 // maxRange bounds what $range may build: a document cannot hold more.
-const maxRange = 16 << 20 / 7
+const maxRange = 1 << 20
 
 func rangeOf(_ *Ctx, a []bson.RawValue) (bson.RawValue, error) {
 	start, end, step := a[0], a[1], bson.Int32Value(1)
@@ -193,13 +193,13 @@ func rangeOf(_ *Ctx, a []bson.RawValue) (bson.RawValue, error) {
 			return failed(34449, "$range requires a non-zero step value")
 		}
 	}
-	var out []bson.RawValue
-	hi, d := value.Long(end), value.Long(step)
-	for i := value.Long(start); d > 0 && i < hi || d < 0 && i > hi; i += d {
-		if len(out) >= maxRange {
-			return failed(146, "$range would use too much memory")
-		}
-		out = append(out, bson.Int32Value(int32(i)))
+	lo, hi, d := value.Long(start), value.Long(end), value.Long(step)
+	if n := (hi - lo) / d; n > maxRange {
+		return failed(146, "$range would use too much memory: %d numbers", n)
 	}
-	return value.ArrayOf(out), nil
+	dst, begin := bson.BeginDocument(nil)
+	for i, n := 0, lo; d > 0 && n < hi || d < 0 && n > hi; i, n = i+1, n+d {
+		dst = bson.AppendInt32(dst, value.Index(i), int32(n))
+	}
+	return bson.RawValue{Type: bson.TypeArray, Value: bson.EndDocument(dst, begin)}, nil
 }

@@ -20,17 +20,31 @@ func dateMathOps() map[string]parseFunc {
 func unitArg(op, what string, v bson.RawValue) (string, error) {
 	s, ok := str(v)
 	if !ok {
-		return "", fail(5439013, "%s requires '%s' to be a string, but got %s", op, what, typeOf(v))
+		code := int32(5439013)
+		if op == "$dateAdd" || op == "$dateSubtract" {
+			code = 5166404
+		}
+		return "", fail(code, "%s requires '%s' to be a string, but got %s", op, what, typeOf(v))
 	}
 	switch s {
 	case "year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond":
 		return s, nil
 	}
-	return "", fail(mongoerr.CodeFailedToParse, "%s parameter '%s' value cannot be recognized as a time unit: %s", op, what, s)
+	code := mongoerr.CodeFailedToParse
+	if op == "$dateTrunc" || op == "$dateDiff" {
+		code = 5439014
+	}
+	return "", fail(code, "%s parameter '%s' value cannot be recognized as a time unit: %s", op, what, s)
 }
 
 // spans are the units of fixed length.
 var spans = map[string]time.Duration{"hour": time.Hour, "minute": time.Minute, "second": time.Second, "millisecond": time.Millisecond}
+
+// amountLimits bound an amount so that a date stays one.
+var amountLimits = map[string]int64{
+	"year": 1 << 28, "quarter": 1 << 30, "month": 1 << 31, "week": 1 << 34, "day": 1 << 36, "hour": 1 << 41, "minute": 1 << 46,
+	"second": 1 << 52, "millisecond": 1 << 62,
+}
 
 // addUnits moves a moment; calendar units move the wall clock, and a day that a month has not becomes its last.
 func addUnits(t time.Time, unit string, n int64) time.Time {
@@ -105,7 +119,7 @@ func dateAdd(c *Ctx, op string, s []Expr) (bson.RawValue, error) {
 	if op == "$dateSubtract" {
 		n = -n
 	}
-	if n > 1<<44 || n < -1<<44 {
+	if limit := amountLimits[unit]; n > limit || n < -limit {
 		return failed(5976500, "invalid %s 'amount' parameter value: %d %s", op, n, unit)
 	}
 	return bson.DateTimeValue(addUnits(t.In(loc), unit, n).UnixMilli()), nil
@@ -142,7 +156,7 @@ func weekday(op string, v bson.RawValue) (time.Weekday, error) {
 			return d, nil
 		}
 	}
-	return 0, fail(mongoerr.CodeFailedToParse, "%s parameter 'startOfWeek' value cannot be recognized as a day of a week: %s", op, s)
+	return 0, fail(5439016, "%s parameter 'startOfWeek' value cannot be recognized as a day of a week: %s", op, s)
 }
 
 func dateDiff(c *Ctx, s []Expr) (bson.RawValue, error) {

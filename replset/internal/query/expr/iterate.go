@@ -418,7 +418,7 @@ func named(need, allow []string, code int32, fn evalFunc) parseFunc {
 		for k, v := range doc.All() {
 			i := slices.Index(names, k)
 			if i < 0 {
-				return nil, fail(code, "%s found an unknown argument: %s", op, k)
+				return nil, fail(code+1, "Unknown argument for '%s' operator: %s", op, k)
 			}
 			var err error
 			if args[i], err = p.Operand(v); err != nil {
@@ -427,7 +427,7 @@ func named(need, allow []string, code int32, fn evalFunc) parseFunc {
 		}
 		for _, n := range need {
 			if value.Get(doc, n).Type == 0 {
-				return nil, fail(code, "%s requires '%s' to be specified", op, n)
+				return nil, fail(map[string]int32{"n": 5787906, "input": 5787907}[n], "%s requires an '%s' field", op, n)
 			}
 		}
 		return &call{args, fn}, nil
