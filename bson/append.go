@@ -205,3 +205,6 @@ func EndDocument(dst []byte, start int) []byte {
 	binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start))
 	return dst
 }
+
+// grow returns dst with room for n more bytes.
+func grow(dst []byte, n int) []byte { return slices.Grow(dst, n) }

@@ -13,33 +13,53 @@ import (
 // The decoders of the package's own types and of those of the standard library that have a meaning in BSON. They return
 // errMismatch for a BSON type that they do not take; the caller makes null of it, or an error with both types' names.
 
-func decodeIntoD(v RawValue, p *D, depth int) (err error) {
+func decodeIntoD(d *decoder, v RawValue, p *D, depth int) error {
 	if v.Type != TypeEmbeddedDocument {
 		return errMismatch
 	}
-	*p, err = decodeD(v.Value, depth)
+	old := d.begin(v.Value)
+	err := d.elements(0, len(v.Value), depth, d.within(insideD))
+	if err == nil {
+		*p = d.popD(old.elems)
+	}
+	d.end(old)
 	return err
 }
 
-func decodeIntoM(v RawValue, p *M, depth int) error {
+func decodeIntoM(d *decoder, v RawValue, p *M, depth int) error {
 	if v.Type != TypeEmbeddedDocument {
 		return errMismatch
 	}
-	if *p == nil {
-		*p = M{}
-	}
-	return decodeStringMap(v.Value, *p, depth, insideM)
+	return d.intoMap(v, (*map[string]any)(p), depth, insideM)
 }
 
-func decodeIntoA(v RawValue, p *A, depth int) (err error) {
+// intoMap adds the elements of a document to a map, which is made if it is nil.
+func (d *decoder) intoMap(v RawValue, p *map[string]any, depth int, in container) error {
+	old := d.begin(v.Value)
+	err := d.elements(0, len(v.Value), depth, d.within(in))
+	if err == nil {
+		if *p == nil {
+			*p = make(map[string]any, len(d.elems)-old.elems)
+		} else if d.ps.opts.ZeroMaps {
+			clear(*p)
+		}
+		d.popInto(*p, old.elems)
+	}
+	d.end(old)
+	return err
+}
+
+func decodeIntoA(d *decoder, v RawValue, p *A, depth int) (err error) {
 	if v.Type != TypeArray {
 		return errMismatch
 	}
-	*p, err = decodeArrayAny(v.Value, depth, insideD)
+	old := d.begin(v.Value)
+	*p, err = d.arrayAt(0, len(v.Value), depth, d.within(insideD))
+	d.end(old)
 	return err
 }
 
-func decodeRaw(v RawValue, p *Raw, _ int) error {
+func decodeRaw(d *decoder, v RawValue, p *Raw, _ int) error {
 	if v.Type != TypeEmbeddedDocument {
 		return errMismatch
 	}
@@ -47,7 +67,7 @@ func decodeRaw(v RawValue, p *Raw, _ int) error {
 	return nil
 }
 
-func decodeRawArray(v RawValue, p *RawArray, _ int) error {
+func decodeRawArray(d *decoder, v RawValue, p *RawArray, _ int) error {
 	if v.Type != TypeArray {
 		return errMismatch
 	}
@@ -55,12 +75,12 @@ func decodeRawArray(v RawValue, p *RawArray, _ int) error {
 	return nil
 }
 
-func decodeRawValue(v RawValue, p *RawValue, _ int) error {
+func decodeRawValue(d *decoder, v RawValue, p *RawValue, _ int) error {
 	*p = v.Clone()
 	return nil
 }
 
-func decodeObjectID(v RawValue, p *ObjectID, _ int) error {
+func decodeObjectID(d *decoder, v RawValue, p *ObjectID, _ int) error {
 	x, ok := v.ObjectIDOK()
 	if !ok {
 		return errMismatch
@@ -69,7 +89,7 @@ func decodeObjectID(v RawValue, p *ObjectID, _ int) error {
 	return nil
 }
 
-func decodeUUID(v RawValue, p *UUID, _ int) error {
+func decodeUUID(d *decoder, v RawValue, p *UUID, _ int) error {
 	if v.Type != TypeBinary {
 		return errMismatch
 	}
@@ -81,7 +101,7 @@ func decodeUUID(v RawValue, p *UUID, _ int) error {
 	return nil
 }
 
-func decodeDateTime(v RawValue, p *DateTime, _ int) error {
+func decodeDateTime(d *decoder, v RawValue, p *DateTime, _ int) error {
 	ms, ok := v.DateTimeOK()
 	if !ok {
 		return errMismatch
@@ -92,7 +112,7 @@ func decodeDateTime(v RawValue, p *DateTime, _ int) error {
 
 // decodeTime takes what the official driver takes: besides a datetime an RFC 3339 string, milliseconds as int64, and the
 // seconds of a timestamp.
-func decodeTime(v RawValue, p *time.Time, _ int) error {
+func decodeTime(d *decoder, v RawValue, p *time.Time, _ int) error {
 	switch v.Type {
 	case TypeDateTime:
 		*p, _ = v.TimeOK()
@@ -103,7 +123,7 @@ func decodeTime(v RawValue, p *time.Time, _ int) error {
 		sec, _, _ := v.TimestampOK()
 		*p = time.Unix(int64(sec), 0).UTC()
 	case TypeString:
-		s, err := decodeString(v, TypeString)
+		s, err := d.text(v, TypeString)
 		if err != nil {
 			return err
 		}
@@ -118,7 +138,7 @@ func decodeTime(v RawValue, p *time.Time, _ int) error {
 	return nil
 }
 
-func decodeTimestamp(v RawValue, p *Timestamp, _ int) error {
+func decodeTimestamp(d *decoder, v RawValue, p *Timestamp, _ int) error {
 	t, i, ok := v.TimestampOK()
 	if !ok {
 		return errMismatch
@@ -127,7 +147,7 @@ func decodeTimestamp(v RawValue, p *Timestamp, _ int) error {
 	return nil
 }
 
-func decodeDecimal(v RawValue, p *Decimal128, _ int) error {
+func decodeDecimal(d *decoder, v RawValue, p *Decimal128, _ int) error {
 	x, ok := v.Decimal128OK()
 	if !ok {
 		return errMismatch
@@ -136,7 +156,7 @@ func decodeDecimal(v RawValue, p *Decimal128, _ int) error {
 	return nil
 }
 
-func decodeBinary(v RawValue, p *Binary, _ int) error {
+func decodeBinary(d *decoder, v RawValue, p *Binary, _ int) error {
 	if v.Type != TypeBinary {
 		return errMismatch
 	}
@@ -148,7 +168,7 @@ func decodeBinary(v RawValue, p *Binary, _ int) error {
 	return nil
 }
 
-func decodeRegex(v RawValue, p *Regex, _ int) error {
+func decodeRegex(d *decoder, v RawValue, p *Regex, _ int) error {
 	if v.Type != TypeRegex {
 		return errMismatch
 	}
@@ -163,25 +183,25 @@ func decodeRegex(v RawValue, p *Regex, _ int) error {
 	return nil
 }
 
-func decodeJavaScript(v RawValue, p *JavaScript, _ int) error {
+func decodeJavaScript(d *decoder, v RawValue, p *JavaScript, _ int) error {
 	if v.Type != TypeJavaScript {
 		return errMismatch
 	}
-	s, err := decodeString(v, TypeJavaScript)
+	s, err := d.text(v, TypeJavaScript)
 	*p = JavaScript(s)
 	return err
 }
 
-func decodeSymbol(v RawValue, p *Symbol, _ int) error {
+func decodeSymbol(d *decoder, v RawValue, p *Symbol, _ int) error {
 	if v.Type != TypeSymbol {
 		return errMismatch
 	}
-	s, err := decodeString(v, TypeSymbol)
+	s, err := d.text(v, TypeSymbol)
 	*p = Symbol(s)
 	return err
 }
 
-func decodeCodeWithScope(v RawValue, p *CodeWithScope, depth int) error {
+func decodeCodeWithScope(d *decoder, v RawValue, p *CodeWithScope, depth int) error {
 	if v.Type != TypeCodeWithScope {
 		return errMismatch
 	}
@@ -192,15 +212,16 @@ func decodeCodeWithScope(v RawValue, p *CodeWithScope, depth int) error {
 	if !utf8.ValidString(code) {
 		return invalid("code is not UTF-8")
 	}
-	d, err := decodeD(scope, depth)
+	var doc D
+	err := decodeIntoD(d, RawValue{TypeEmbeddedDocument, scope}, &doc, depth)
 	if err != nil {
 		return decodeUnder(err, "$scope")
 	}
-	*p = CodeWithScope{JavaScript(code), d}
+	*p = CodeWithScope{JavaScript(code), doc}
 	return nil
 }
 
-func decodeDBPointer(v RawValue, p *DBPointer, _ int) error {
+func decodeDBPointer(d *decoder, v RawValue, p *DBPointer, _ int) error {
 	if v.Type != TypeDBPointer {
 		return errMismatch
 	}
@@ -213,8 +234,8 @@ func decodeDBPointer(v RawValue, p *DBPointer, _ int) error {
 }
 
 // decodeMarker is for the types that have a type byte and nothing else.
-func decodeMarker[T any](want Type) func(RawValue, *T, int) error {
-	return func(v RawValue, _ *T, _ int) error {
+func decodeMarker[T any](want Type) func(*decoder, RawValue, *T, int) error {
+	return func(_ *decoder, v RawValue, _ *T, _ int) error {
 		if v.Type != want {
 			return errMismatch
 		}
@@ -222,7 +243,7 @@ func decodeMarker[T any](want Type) func(RawValue, *T, int) error {
 	}
 }
 
-func decodeNumber(v RawValue, p *json.Number, _ int) error {
+func decodeNumber(d *decoder, v RawValue, p *json.Number, _ int) error {
 	switch v.Type {
 	case TypeInt32, TypeInt64:
 		n, _ := v.AsInt64OK()
@@ -236,11 +257,11 @@ func decodeNumber(v RawValue, p *json.Number, _ int) error {
 	return nil
 }
 
-func decodeURL(v RawValue, p *url.URL, _ int) error {
+func decodeURL(d *decoder, v RawValue, p *url.URL, _ int) error {
 	if v.Type != TypeString {
 		return errMismatch
 	}
-	s, err := decodeString(v, TypeString)
+	s, err := d.text(v, TypeString)
 	if err != nil {
 		return err
 	}

@@ -12,42 +12,42 @@ import (
 
 // The encoders of the package's own types and of those of the standard library that have a meaning in BSON.
 
-func encodeObjectID(dst []byte, v ObjectID, _ int) ([]byte, Type, error) {
+func encodeObjectID(ps *plans, dst []byte, v ObjectID, _ int) ([]byte, Type, error) {
 	return append(dst, v[:]...), TypeObjectID, nil
 }
 
-func encodeUUID(dst []byte, v UUID, _ int) ([]byte, Type, error) {
+func encodeUUID(ps *plans, dst []byte, v UUID, _ int) ([]byte, Type, error) {
 	return appendBinaryPayload(dst, TypeBinaryUUID, v[:]), TypeBinary, nil
 }
 
-func encodeDateTime(dst []byte, v DateTime, _ int) ([]byte, Type, error) {
+func encodeDateTime(ps *plans, dst []byte, v DateTime, _ int) ([]byte, Type, error) {
 	return binary.LittleEndian.AppendUint64(dst, uint64(v)), TypeDateTime, nil
 }
 
-func encodeTime(dst []byte, v time.Time, _ int) ([]byte, Type, error) {
+func encodeTime(ps *plans, dst []byte, v time.Time, _ int) ([]byte, Type, error) {
 	return binary.LittleEndian.AppendUint64(dst, uint64(v.UnixMilli())), TypeDateTime, nil
 }
 
-func encodeTimestamp(dst []byte, v Timestamp, _ int) ([]byte, Type, error) {
+func encodeTimestamp(ps *plans, dst []byte, v Timestamp, _ int) ([]byte, Type, error) {
 	return binary.LittleEndian.AppendUint64(dst, uint64(v.T)<<32|uint64(v.I)), TypeTimestamp, nil
 }
 
-func encodeBytes(dst []byte, v []byte, _ int) ([]byte, Type, error) {
-	if v == nil {
+func encodeBytes(ps *plans, dst []byte, v []byte, _ int) ([]byte, Type, error) {
+	if v == nil && !ps.opts.NilByteSliceAsEmpty {
 		return dst, TypeNull, nil
 	}
 	return appendBinaryPayload(dst, TypeBinaryGeneric, v), TypeBinary, nil
 }
 
-func encodeBinary(dst []byte, v Binary, _ int) ([]byte, Type, error) {
+func encodeBinary(ps *plans, dst []byte, v Binary, _ int) ([]byte, Type, error) {
 	return appendBinaryPayload(dst, v.Subtype, v.Data), TypeBinary, nil
 }
 
-func encodeDecimal(dst []byte, v Decimal128, _ int) ([]byte, Type, error) {
+func encodeDecimal(ps *plans, dst []byte, v Decimal128, _ int) ([]byte, Type, error) {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(dst, v.l), v.h), TypeDecimal128, nil
 }
 
-func encodeRegex(dst []byte, v Regex, _ int) ([]byte, Type, error) {
+func encodeRegex(ps *plans, dst []byte, v Regex, _ int) ([]byte, Type, error) {
 	if strings.IndexByte(v.Pattern, 0) >= 0 || strings.IndexByte(v.Options, 0) >= 0 {
 		return dst, 0, fmt.Errorf("the regular expression %q holds a NUL byte", v.Pattern)
 	}
@@ -57,19 +57,19 @@ func encodeRegex(dst []byte, v Regex, _ int) ([]byte, Type, error) {
 	return appendRegexPayload(dst, v.Pattern, v.Options), TypeRegex, nil
 }
 
-func encodeJavaScript(dst []byte, v JavaScript, depth int) ([]byte, Type, error) {
-	dst, _, err := encodeString(dst, string(v), depth)
+func encodeJavaScript(ps *plans, dst []byte, v JavaScript, depth int) ([]byte, Type, error) {
+	dst, _, err := encodeString(ps, dst, string(v), depth)
 	return dst, TypeJavaScript, err
 }
 
-func encodeSymbol(dst []byte, v Symbol, depth int) ([]byte, Type, error) {
-	dst, _, err := encodeString(dst, string(v), depth)
+func encodeSymbol(ps *plans, dst []byte, v Symbol, depth int) ([]byte, Type, error) {
+	dst, _, err := encodeString(ps, dst, string(v), depth)
 	return dst, TypeSymbol, err
 }
 
-func encodeCodeWithScope(dst []byte, v CodeWithScope, depth int) ([]byte, Type, error) {
+func encodeCodeWithScope(ps *plans, dst []byte, v CodeWithScope, depth int) ([]byte, Type, error) {
 	start := len(dst)
-	dst, _, err := encodeString(append(dst, 0, 0, 0, 0), string(v.Code), depth)
+	dst, _, err := encodeString(ps, append(dst, 0, 0, 0, 0), string(v.Code), depth)
 	if err != nil {
 		return dst, 0, err
 	}
@@ -77,7 +77,7 @@ func encodeCodeWithScope(dst []byte, v CodeWithScope, depth int) ([]byte, Type, 
 	if scope == nil {
 		scope = D{}
 	}
-	dst, t, err := appendAny(dst, scope, depth)
+	dst, t, err := ps.appendAny(dst, scope, depth)
 	if err != nil {
 		return dst, 0, encodeUnder(err, "$scope")
 	}
@@ -88,23 +88,29 @@ func encodeCodeWithScope(dst []byte, v CodeWithScope, depth int) ([]byte, Type, 
 	return dst, TypeCodeWithScope, nil
 }
 
-func encodeDBPointer(dst []byte, v DBPointer, depth int) ([]byte, Type, error) {
-	dst, _, err := encodeString(dst, v.DB, depth)
+func encodeDBPointer(ps *plans, dst []byte, v DBPointer, depth int) ([]byte, Type, error) {
+	dst, _, err := encodeString(ps, dst, v.DB, depth)
 	return append(dst, v.Pointer[:]...), TypeDBPointer, err
 }
 
-func encodeUndefined(dst []byte, _ Undefined, _ int) ([]byte, Type, error) {
+func encodeUndefined(ps *plans, dst []byte, _ Undefined, _ int) ([]byte, Type, error) {
 	return dst, TypeUndefined, nil
 }
-func encodeNull(dst []byte, _ Null, _ int) ([]byte, Type, error)     { return dst, TypeNull, nil }
-func encodeMinKey(dst []byte, _ MinKey, _ int) ([]byte, Type, error) { return dst, TypeMinKey, nil }
-func encodeMaxKey(dst []byte, _ MaxKey, _ int) ([]byte, Type, error) { return dst, TypeMaxKey, nil }
+func encodeNull(ps *plans, dst []byte, _ Null, _ int) ([]byte, Type, error) {
+	return dst, TypeNull, nil
+}
+func encodeMinKey(ps *plans, dst []byte, _ MinKey, _ int) ([]byte, Type, error) {
+	return dst, TypeMinKey, nil
+}
+func encodeMaxKey(ps *plans, dst []byte, _ MaxKey, _ int) ([]byte, Type, error) {
+	return dst, TypeMaxKey, nil
+}
 
-func encodeRaw(dst []byte, v Raw, _ int) ([]byte, Type, error) {
+func encodeRaw(ps *plans, dst []byte, v Raw, _ int) ([]byte, Type, error) {
 	return encodeWhole(dst, v, TypeEmbeddedDocument)
 }
 
-func encodeRawArray(dst []byte, v RawArray, _ int) ([]byte, Type, error) {
+func encodeRawArray(ps *plans, dst []byte, v RawArray, _ int) ([]byte, Type, error) {
 	return encodeWhole(dst, v, TypeArray)
 }
 
@@ -113,10 +119,10 @@ func encodeWhole(dst, v []byte, t Type) ([]byte, Type, error) {
 	if v == nil {
 		return dst, TypeNull, nil
 	}
-	return encodeRawValue(dst, RawValue{t, v}, 0)
+	return encodeRawValue(nil, dst, RawValue{t, v}, 0)
 }
 
-func encodeRawValue(dst []byte, v RawValue, _ int) ([]byte, Type, error) {
+func encodeRawValue(ps *plans, dst []byte, v RawValue, _ int) ([]byte, Type, error) {
 	if v.Type == 0 {
 		return dst, 0, fmt.Errorf("a RawValue without a type stands for a missing field and cannot be written")
 	}
@@ -128,17 +134,17 @@ func encodeRawValue(dst []byte, v RawValue, _ int) ([]byte, Type, error) {
 }
 
 // encodeNumber writes a json.Number as an integer where it is one, else as a double.
-func encodeNumber(dst []byte, v json.Number, depth int) ([]byte, Type, error) {
+func encodeNumber(ps *plans, dst []byte, v json.Number, depth int) ([]byte, Type, error) {
 	if n, err := v.Int64(); err == nil {
-		return encodeInt64(dst, n, depth)
+		return encodeInt64(ps, dst, n, depth)
 	}
 	f, err := v.Float64()
 	if err != nil {
 		return dst, 0, fmt.Errorf("the json.Number %q is not a number", string(v))
 	}
-	return encodeFloat(dst, f, depth)
+	return encodeFloat(ps, dst, f, depth)
 }
 
-func encodeURL(dst []byte, v url.URL, depth int) ([]byte, Type, error) {
-	return encodeString(dst, v.String(), depth)
+func encodeURL(ps *plans, dst []byte, v url.URL, depth int) ([]byte, Type, error) {
+	return encodeString(ps, dst, v.String(), depth)
 }

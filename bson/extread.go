@@ -62,7 +62,7 @@ func (r *extReader) value(dst []byte, n jsonNode, depth int) ([]byte, Type, erro
 	case '0':
 		return r.number(dst, n.text)
 	case 't', 'f':
-		return encodeBool(dst, n.kind == 't', depth)
+		return encodeBool(nil, dst, n.kind == 't', depth)
 	}
 	return dst, TypeNull, nil
 }
@@ -74,14 +74,14 @@ func (r *extReader) number(dst []byte, text string) ([]byte, Type, error) {
 	}
 	if !strings.ContainsAny(text, ".eE") && text != "-0" {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-			return encodeMinSize(dst, n, 0)
+			return encodeMinSize(nil, dst, n, 0)
 		}
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		return dst, 0, fmt.Errorf("the number %.40s is out of range", text)
 	}
-	return encodeFloat(dst, f, 0)
+	return encodeFloat(nil, dst, f, 0)
 }
 
 // wrapper describes one kind of wrapper object: the keys that it must have, all of them and no other.

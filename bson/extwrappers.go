@@ -61,7 +61,7 @@ func (r *extReader) numberInt(dst []byte, kids []jsonNode, depth int) ([]byte, T
 	if err != nil {
 		return dst, 0, err
 	}
-	return encodeSmall(dst, int32(x), depth)
+	return encodeSmall(nil, dst, int32(x), depth)
 }
 
 func (r *extReader) numberLong(dst []byte, kids []jsonNode, depth int) ([]byte, Type, error) {
@@ -69,7 +69,7 @@ func (r *extReader) numberLong(dst []byte, kids []jsonNode, depth int) ([]byte, 
 	if err != nil {
 		return dst, 0, err
 	}
-	return encodeInt64(dst, x, depth)
+	return encodeInt64(nil, dst, x, depth)
 }
 
 func (r *extReader) numberDouble(dst []byte, kids []jsonNode, depth int) ([]byte, Type, error) {
@@ -79,17 +79,17 @@ func (r *extReader) numberDouble(dst []byte, kids []jsonNode, depth int) ([]byte
 	}
 	switch s {
 	case "NaN":
-		return encodeFloat(dst, math.NaN(), depth)
+		return encodeFloat(nil, dst, math.NaN(), depth)
 	case "Infinity":
-		return encodeFloat(dst, math.Inf(1), depth)
+		return encodeFloat(nil, dst, math.Inf(1), depth)
 	case "-Infinity":
-		return encodeFloat(dst, math.Inf(-1), depth)
+		return encodeFloat(nil, dst, math.Inf(-1), depth)
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || strings.Trim(s, "0123456789+-.eE") != "" { // ParseFloat takes names and hexadecimal digits too
 		return dst, 0, fmt.Errorf("$numberDouble needs a number that a double can hold, not %.40q", s)
 	}
-	return encodeFloat(dst, f, depth)
+	return encodeFloat(nil, dst, f, depth)
 }
 
 func (r *extReader) numberDecimal(dst []byte, kids []jsonNode, depth int) ([]byte, Type, error) {
@@ -101,7 +101,7 @@ func (r *extReader) numberDecimal(dst []byte, kids []jsonNode, depth int) ([]byt
 	if err != nil {
 		return dst, 0, err
 	}
-	return encodeDecimal(dst, d, depth)
+	return encodeDecimal(nil, dst, d, depth)
 }
 
 func (r *extReader) binary(dst []byte, kids []jsonNode, _ int) ([]byte, Type, error) {
@@ -137,7 +137,7 @@ func (r *extReader) uuid(dst []byte, kids []jsonNode, depth int) ([]byte, Type, 
 	if err != nil {
 		return dst, 0, err
 	}
-	return encodeUUID(dst, u, depth)
+	return encodeUUID(nil, dst, u, depth)
 }
 
 func (r *extReader) codeWithScope(dst []byte, kids []jsonNode, depth int) ([]byte, Type, error) {
@@ -170,7 +170,7 @@ func (r *extReader) timestamp(dst []byte, kids []jsonNode, depth int) ([]byte, T
 		}
 		n[i] = uint32(x)
 	}
-	return encodeTimestamp(dst, Timestamp{n[0], n[1]}, depth)
+	return encodeTimestamp(nil, dst, Timestamp{n[0], n[1]}, depth)
 }
 
 func (r *extReader) regex(dst []byte, kids []jsonNode, depth int) ([]byte, Type, error) {
@@ -186,7 +186,7 @@ func (r *extReader) regex(dst []byte, kids []jsonNode, depth int) ([]byte, Type,
 	if err != nil {
 		return dst, 0, err
 	}
-	return encodeRegex(dst, Regex{pattern, options}, depth)
+	return encodeRegex(nil, dst, Regex{pattern, options}, depth)
 }
 
 func (r *extReader) dbPointer(dst []byte, kids []jsonNode, depth int) ([]byte, Type, error) {
@@ -217,11 +217,11 @@ func (r *extReader) date(dst []byte, kids []jsonNode, depth int) ([]byte, Type, 
 		if err != nil {
 			return dst, 0, err
 		}
-		return encodeDateTime(dst, DateTime(ms), depth)
+		return encodeDateTime(nil, dst, DateTime(ms), depth)
 	}
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999Z0700"} {
 		if t, err := time.Parse(layout, kids[0].text); err == nil {
-			return encodeTime(dst, t, depth)
+			return encodeTime(nil, dst, t, depth)
 		}
 	}
 	return dst, 0, fmt.Errorf("$date needs a date such as 2006-01-02T15:04:05.000Z, not %.40q", kids[0].text)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
-	"unsafe"
 )
 
 // Marshaler is a type that writes itself as a whole document.
@@ -66,38 +65,42 @@ func (cc *compiler) hooks(c *codec) {
 	}
 	switch {
 	case p.Implements(valueMarshalerType):
+		c.op = opOther
 		cc.pointerHooks = cc.pointerHooks || !t.Implements(valueMarshalerType)
 		c.enc = encodeByValueMarshaler(t)
 	case p.Implements(marshalerType):
+		c.op = opOther
 		cc.pointerHooks = cc.pointerHooks || !t.Implements(marshalerType)
 		c.enc = encodeByMarshaler(t)
 	}
 	switch {
 	case p.Implements(valueUnmarshalerType):
-		c.dec = func(v RawValue, p unsafe.Pointer, _ int) error {
-			return reflect.NewAt(t, p).Interface().(ValueUnmarshaler).UnmarshalBSONValue(byte(v.Type), v.Clone().Value)
+		c.op = opOther
+		c.dec = func(_ *decoder, v RawValue, p place, _ int) error {
+			return p.value(t).Addr().Interface().(ValueUnmarshaler).UnmarshalBSONValue(byte(v.Type), v.Clone().Value)
 		}
 	case p.Implements(unmarshalerType):
-		c.dec = func(v RawValue, p unsafe.Pointer, _ int) error {
+		c.op = opOther
+		c.dec = func(_ *decoder, v RawValue, p place, _ int) error {
 			if isNull(v) {
-				reflect.NewAt(t, p).Elem().SetZero()
+				p.value(t).SetZero()
 				return nil
 			}
-			return reflect.NewAt(t, p).Interface().(Unmarshaler).UnmarshalBSON(v.Clone().Value)
+			return p.value(t).Addr().Interface().(Unmarshaler).UnmarshalBSON(v.Clone().Value)
 		}
 	}
 }
 
 func encodeByValueMarshaler(t reflect.Type) encodeFunc {
-	return func(dst []byte, p unsafe.Pointer, depth int) ([]byte, Type, error) {
+	return func(ps *plans, dst []byte, p place, depth int) ([]byte, Type, error) {
 		if nilReference(t, p) {
 			return dst, TypeNull, nil
 		}
-		typ, data, err := reflect.NewAt(t, p).Interface().(ValueMarshaler).MarshalBSONValue()
+		typ, data, err := p.value(t).Addr().Interface().(ValueMarshaler).MarshalBSONValue()
 		if err != nil {
 			return dst, 0, err
 		}
-		dst, bt, err := encodeRawValue(dst, RawValue{Type(typ), data}, depth)
+		dst, bt, err := encodeRawValue(ps, dst, RawValue{Type(typ), data}, depth)
 		if err != nil {
 			return dst, 0, fmt.Errorf("MarshalBSONValue of %v: %w", t, err)
 		}
@@ -106,15 +109,15 @@ func encodeByValueMarshaler(t reflect.Type) encodeFunc {
 }
 
 func encodeByMarshaler(t reflect.Type) encodeFunc {
-	return func(dst []byte, p unsafe.Pointer, depth int) ([]byte, Type, error) {
+	return func(ps *plans, dst []byte, p place, depth int) ([]byte, Type, error) {
 		if nilReference(t, p) {
 			return dst, TypeNull, nil
 		}
-		data, err := reflect.NewAt(t, p).Interface().(Marshaler).MarshalBSON()
+		data, err := p.value(t).Addr().Interface().(Marshaler).MarshalBSON()
 		if err != nil {
 			return dst, 0, err
 		}
-		dst, bt, err := encodeRawValue(dst, RawValue{TypeEmbeddedDocument, data}, depth)
+		dst, bt, err := encodeRawValue(ps, dst, RawValue{TypeEmbeddedDocument, data}, depth)
 		if err != nil {
 			return dst, 0, fmt.Errorf("MarshalBSON of %v: %w", t, err)
 		}
@@ -123,13 +126,15 @@ func encodeByMarshaler(t reflect.Type) encodeFunc {
 }
 
 // nilReference reports whether the value at p is a nil map or slice: null, as without the method.
-func nilReference(t reflect.Type, p unsafe.Pointer) bool {
-	return (t.Kind() == reflect.Map || t.Kind() == reflect.Slice) && reflect.NewAt(t, p).Elem().IsNil()
+func nilReference(t reflect.Type, p place) bool {
+	return (t.Kind() == reflect.Map || t.Kind() == reflect.Slice) && p.value(t).IsNil()
 }
 
 // keyText returns how the keys of a map type become text: nil where they cannot.
-func keyText(t reflect.Type) func(reflect.Value) (string, error) {
+func (cc *compiler) keyText(t reflect.Type) func(reflect.Value) (string, error) {
 	switch {
+	case cc.opts.StringifyMapKeysWithFmt:
+		return func(k reflect.Value) (string, error) { return fmt.Sprint(k.Interface()), nil }
 	case t.Implements(reflect.TypeFor[KeyMarshaler]()):
 		return func(k reflect.Value) (string, error) { return k.Interface().(KeyMarshaler).MarshalKey() }
 	case t.Kind() == reflect.String:

@@ -191,7 +191,7 @@ func TestInlineFollowsGoRules(t *testing.T) {
 }
 
 func TestTagMayBeNothingButTheOptions(t *testing.T) {
-	tag := parseTag(reflect.StructField{Name: "Field", Tag: "key,omitempty,unknown"})
+	tag := parseTag(reflect.StructField{Name: "Field", Tag: "key,omitempty,unknown"}, false)
 	if want := (fieldTag{key: "key", omitEmpty: true}); tag != want {
 		t.Errorf("got %+v", tag)
 	}

@@ -3,79 +3,77 @@ package bson
 import (
 	"fmt"
 	"reflect"
-	"unsafe"
 )
 
-// byKind returns the codec functions that follow from a type's kind.
-func (cc *compiler) byKind(t reflect.Type, flags planFlags) (encodeFunc, decodeFunc) {
+// byKind gives a codec what follows from its type's kind.
+func (cc *compiler) byKind(c *codec, flags planFlags) {
+	t := c.typ
 	switch t.Kind() {
 	case reflect.Pointer:
-		return cc.pointer(t, flags)
+		cc.pointer(c, flags)
 	case reflect.Interface:
-		return cc.iface(t)
+		c.enc, c.dec = cc.iface(t, flags)
 	case reflect.Struct:
-		return cc.structure(t)
+		cc.structure(c, flags)
 	case reflect.Map:
-		return cc.mapping(t, flags)
+		c.enc, c.dec = cc.mapping(t, flags)
 	case reflect.Slice:
-		return cc.slice(t, flags)
+		c.enc, c.dec = cc.slice(t, flags)
 	case reflect.Array:
-		return cc.array(t, flags)
+		c.enc, c.dec = cc.array(t, flags)
 	case reflect.String:
-		return plain(encodeString), decodeText(t)
+		c.enc, c.dec, c.op = plain(encodeString), decodeText(t), opString
 	case reflect.Bool:
-		return plain(encodeBool), decodeBool(t)
+		c.enc, c.dec, c.op = plain(encodeBool), decodeBool(t), opBool
 	case reflect.Float64:
-		return plain(encodeFloat), decodeFloat64(t)
+		c.enc, c.dec, c.op = plain(encodeFloat), decodeFloat64(t), opFloat64
 	case reflect.Float32:
-		return plain(encodeFloat32), decodeFloat32(t, flags.truncate)
+		c.enc, c.dec = plain(encodeFloat32), decodeFloat32(t, flags.truncate)
+	default:
+		c.integer(flags)
 	}
-	if enc, dec := integer(t, flags); enc != nil {
-		return enc, dec
-	}
-	return func(dst []byte, _ unsafe.Pointer, _ int) ([]byte, Type, error) {
+	if c.enc == nil {
+		c.enc = func(_ *plans, dst []byte, _ place, _ int) ([]byte, Type, error) {
 			return dst, 0, fmt.Errorf("cannot encode a value of type %v", t)
-		}, func(v RawValue, _ unsafe.Pointer, _ int) error {
-			return mismatch(v, t)
 		}
-}
-
-// plain makes an encodeFunc for any type that is laid out like T.
-func plain[T any](enc func([]byte, T, int) ([]byte, Type, error)) encodeFunc {
-	return func(dst []byte, p unsafe.Pointer, depth int) ([]byte, Type, error) {
-		return enc(dst, *(*T)(p), depth)
+		c.dec = func(_ *decoder, v RawValue, _ place, _ int) error { return mismatch(v, t) }
 	}
 }
 
-func encodeFloat32(dst []byte, v float32, depth int) ([]byte, Type, error) {
-	return encodeFloat(dst, float64(v), depth)
+// plain makes an encodeFunc for any type whose underlying type is T.
+func plain[T any](enc func(*plans, []byte, T, int) ([]byte, Type, error)) encodeFunc {
+	return func(ps *plans, dst []byte, p place, depth int) ([]byte, Type, error) {
+		return enc(ps, dst, *at[T](p), depth)
+	}
 }
 
-func integer(t reflect.Type, flags planFlags) (encodeFunc, decodeFunc) {
-	cut := flags.truncate
+func (c *codec) integer(flags planFlags) {
+	t, cut := c.typ, flags.truncate
 	switch t.Kind() {
 	case reflect.Int8:
-		return plain(encodeSmall[int8]), decodeInt[int8](t, cut)
+		c.enc, c.dec = plain(encodeSmall[int8]), decodeInt[int8](t, cut)
 	case reflect.Int16:
-		return plain(encodeSmall[int16]), decodeInt[int16](t, cut)
+		c.enc, c.dec = plain(encodeSmall[int16]), decodeInt[int16](t, cut)
 	case reflect.Int32:
-		return plain(encodeSmall[int32]), decodeInt[int32](t, cut)
+		c.enc, c.dec, c.op = plain(encodeSmall[int32]), decodeInt[int32](t, cut), opInt32
 	case reflect.Uint8:
-		return plain(encodeSmall[uint8]), decodeInt[uint8](t, cut)
+		c.enc, c.dec = plain(encodeSmall[uint8]), decodeInt[uint8](t, cut)
 	case reflect.Uint16:
-		return plain(encodeSmall[uint16]), decodeInt[uint16](t, cut)
+		c.enc, c.dec = plain(encodeSmall[uint16]), decodeInt[uint16](t, cut)
 	case reflect.Int:
-		return plain(encodeInt), decodeInt[int](t, cut)
+		c.enc, c.dec, c.op = plain(encodeInt), decodeInt[int](t, cut), opInt
 	case reflect.Int64:
-		return sized[int64](flags), decodeInt[int64](t, cut)
+		c.enc, c.dec = sized[int64](flags), decodeInt[int64](t, cut)
+		if !flags.minSize {
+			c.op = opInt64
+		}
 	case reflect.Uint32:
-		return sized[uint32](flags), decodeInt[uint32](t, cut)
+		c.enc, c.dec = sized[uint32](flags), decodeInt[uint32](t, cut)
 	case reflect.Uint64:
-		return sized[uint64](flags), decodeInt[uint64](t, cut)
+		c.enc, c.dec = sized[uint64](flags), decodeInt[uint64](t, cut)
 	case reflect.Uint:
-		return sized[uint](flags), decodeInt[uint](t, cut)
+		c.enc, c.dec = sized[uint](flags), decodeInt[uint](t, cut)
 	}
-	return nil, nil
 }
 
 func sized[T int64 | uint | uint32 | uint64](flags planFlags) encodeFunc {
@@ -85,52 +83,71 @@ func sized[T int64 | uint | uint32 | uint64](flags planFlags) encodeFunc {
 	return plain(encodeWide[T])
 }
 
-func (cc *compiler) pointer(t reflect.Type, flags planFlags) (encodeFunc, decodeFunc) {
-	elem := cc.compile(t.Elem(), flags)
-	more := indirect(t.Elem())
-	enc := func(dst []byte, p unsafe.Pointer, depth int) ([]byte, Type, error) {
-		q := *(*unsafe.Pointer)(p)
-		if q == nil {
+// pointer makes the codec of a pointer: nil is null.
+func (cc *compiler) pointer(c *codec, flags planFlags) {
+	t := c.typ.Elem()
+	elem := cc.compile(t, flags)
+	more := 0
+	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
+		more = 1
+	}
+	c.elem, c.more = elem, more
+	c.enc = func(ps *plans, dst []byte, p place, depth int) ([]byte, Type, error) {
+		q, ok := p.pointee()
+		if !ok {
 			return dst, TypeNull, nil
 		}
 		if depth > MaxDepth+1 {
 			return dst, 0, tooDeep()
 		}
-		return elem.enc(dst, q, depth+more)
+		return elem.enc(ps, dst, q, depth+more)
 	}
-	dec := func(v RawValue, p unsafe.Pointer, depth int) error {
-		if isNull(v) && t.Elem() != reflect.TypeFor[RawValue]() {
-			*(*unsafe.Pointer)(p) = nil
+	keepsNull := t == reflect.TypeFor[RawValue]()
+	c.dec = func(d *decoder, v RawValue, p place, depth int) error {
+		if isNull(v) && !keepsNull {
+			p.setNil()
 			return nil
 		}
 		if depth > MaxDepth+1 {
 			return tooDeep()
 		}
-		if *(*unsafe.Pointer)(p) == nil {
-			*(*unsafe.Pointer)(p) = reflect.New(t.Elem()).UnsafePointer()
+		q, ok := p.pointee()
+		if !ok {
+			q = p.makePointee(t)
 		}
-		return elem.dec(v, *(*unsafe.Pointer)(p), depth+more)
+		return elem.dec(d, v, q, depth+more)
+	}
+}
+
+// iface makes the codec of an interface: the value inside says how it is written.
+func (cc *compiler) iface(t reflect.Type, flags planFlags) (encodeFunc, decodeFunc) {
+	appendAny := func(ps *plans, dst []byte, v any, depth int) ([]byte, Type, error) {
+		return ps.appendAny(dst, v, depth)
+	}
+	if flags.minSize && !cc.opts.IntMinSize {
+		opts := cc.opts
+		opts.IntMinSize = true
+		appendAny = func(_ *plans, dst []byte, v any, depth int) ([]byte, Type, error) {
+			return opts.plans().appendAny(dst, v, depth)
+		}
+	}
+	if t.NumMethod() == 0 {
+		return plain(appendAny), decodeIntoAny
+	}
+	enc := func(ps *plans, dst []byte, p place, depth int) ([]byte, Type, error) {
+		return appendAny(ps, dst, p.value(t).Interface(), depth)
+	}
+	dec := func(d *decoder, v RawValue, p place, _ int) error {
+		if isNull(v) {
+			p.value(t).SetZero()
+			return nil
+		}
+		return fmt.Errorf("cannot decode %v into the interface %v: which type to make is not known", v.Type, t)
 	}
 	return enc, dec
 }
 
-func (cc *compiler) iface(t reflect.Type) (encodeFunc, decodeFunc) {
-	if t.NumMethod() > 0 {
-		enc := func(dst []byte, p unsafe.Pointer, depth int) ([]byte, Type, error) {
-			return appendAny(dst, reflect.NewAt(t, p).Elem().Interface(), depth)
-		}
-		dec := func(v RawValue, p unsafe.Pointer, _ int) error {
-			if isNull(v) {
-				reflect.NewAt(t, p).Elem().SetZero()
-				return nil
-			}
-			return fmt.Errorf("cannot decode %v into the interface %v: which type to make is not known", v.Type, t)
-		}
-		return enc, dec
-	}
-	dec := func(v RawValue, p unsafe.Pointer, depth int) (err error) {
-		*(*any)(p), err = decodeAny(v, depth, insideD)
-		return err
-	}
-	return plain(appendAny), dec
+func decodeIntoAny(d *decoder, v RawValue, p place, depth int) (err error) {
+	*at[any](p), err = d.any(v, depth, insideD)
+	return err
 }

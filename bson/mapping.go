@@ -3,26 +3,65 @@ package bson
 import (
 	"fmt"
 	"reflect"
-	"unsafe"
 )
 
 // mapping makes the codec of a map: a document, nil is null.
 func (cc *compiler) mapping(t reflect.Type, flags planFlags) (encodeFunc, decodeFunc) {
-	if t.Key().Kind() == reflect.String && t.Elem() == reflect.TypeFor[any]() && !keyHooks(t.Key()) {
-		return plain(encodeStringMap), decodePlainMap(t)
+	if t.Key() == reflect.TypeFor[string]() && !cc.opts.StringifyMapKeysWithFmt && cc.registry.types == nil {
+		switch t.Elem() {
+		case reflect.TypeFor[any]():
+			if !flags.minSize || cc.opts.IntMinSize {
+				return plain(encodeStringMap), decodePlainMap(t)
+			}
+		case reflect.TypeFor[string]():
+			return simpleMap(cc, t, encodeString, readString)
+		case reflect.TypeFor[float64]():
+			return simpleMap(cc, t, encodeFloat, plainly(RawValue.DoubleOK))
+		case reflect.TypeFor[int32]():
+			return simpleMap(cc, t, encodeSmall[int32], plainly(RawValue.Int32OK))
+		case reflect.TypeFor[int]():
+			return simpleMap(cc, t, encodeInt, readInt)
+		case reflect.TypeFor[int64]():
+			if !flags.minSize {
+				return simpleMap(cc, t, encodeInt64, plainly(RawValue.Int64OK))
+			}
+		}
 	}
-	m := &mapCodec{t: t, elem: cc.compile(t.Elem(), flags), text: keyText(t.Key()), set: setKey(t.Key())}
+	m := cc.newMap(t, flags)
 	return m.encode, m.decode
 }
 
-func keyHooks(t reflect.Type) bool {
-	return t.Implements(reflect.TypeFor[KeyMarshaler]()) || reflect.PointerTo(t).Implements(reflect.TypeFor[KeyUnmarshaler]())
-}
-
-// decodePlainMap is for map[string]any and named types of it: documents inside become map[string]any.
-func decodePlainMap(t reflect.Type) decodeFunc {
-	return func(v RawValue, p unsafe.Pointer, depth int) error {
-		m := (*map[string]any)(p)
+// simpleMap is for maps that need no reflection. read takes the type that enc writes, the codec of T all others.
+func simpleMap[T any](cc *compiler, t reflect.Type, enc func(*plans, []byte, T, int) ([]byte, Type, error), read func(*decoder, RawValue) (T, bool)) (encodeFunc, decodeFunc) {
+	elem := cc.compile(t.Elem(), cc.flags())
+	encode := func(ps *plans, dst []byte, p place, depth int) ([]byte, Type, error) {
+		m := *at[map[string]T](p)
+		if m == nil {
+			return nothing(dst, TypeEmbeddedDocument, ps.opts.NilMapAsEmpty)
+		}
+		if depth > MaxDepth {
+			return dst, 0, tooDeep()
+		}
+		dst, start := BeginDocument(dst)
+		for key, v := range m {
+			head := len(dst)
+			dst = AppendHeader(dst, 0, key)
+			if !plainKey(dst[head+1 : len(dst)-1]) {
+				if err := checkKey(key); err != nil {
+					return dst, 0, err
+				}
+			}
+			var t Type
+			var err error
+			if dst, t, err = enc(ps, dst, v, depth+1); err != nil {
+				return dst, 0, encodeUnder(err, key)
+			}
+			dst[head] = byte(t)
+		}
+		return EndDocument(dst, start), TypeEmbeddedDocument, nil
+	}
+	decode := func(d *decoder, v RawValue, p place, depth int) error {
+		m := at[map[string]T](p)
 		if isNull(v) {
 			*m = nil
 			return nil
@@ -30,13 +69,68 @@ func decodePlainMap(t reflect.Type) decodeFunc {
 		if v.Type != TypeEmbeddedDocument {
 			return mismatch(v, t)
 		}
-		if *m == nil {
-			*m = map[string]any{}
+		n, err := enter(v.Value, depth)
+		if err != nil {
+			return err
 		}
-		return decodeStringMap(v.Value, *m, depth, insideMap)
+		if *m == nil {
+			*m = make(map[string]T, n)
+		} else if d.ps.opts.ZeroMaps {
+			clear(*m)
+		}
+		for s := scan(v.Value); s.next(); {
+			key, err := d.key(s.key())
+			if err != nil {
+				return err
+			}
+			x, ok := read(d, s.value())
+			if !ok {
+				y := new(T)
+				if err := elem.dec(d, s.value(), placeOf(reflect.ValueOf(y)), depth+1); err != nil {
+					return decodeUnder(err, key)
+				}
+				x = *y
+			}
+			(*m)[key] = x
+		}
+		return nil
+	}
+	return encode, decode
+}
+
+// plainly makes a reader of an accessor.
+func plainly[T any](get func(RawValue) (T, bool)) func(*decoder, RawValue) (T, bool) {
+	return func(_ *decoder, v RawValue) (T, bool) { return get(v) }
+}
+
+func readString(d *decoder, v RawValue) (string, bool) {
+	b, ok := v.textBytes(TypeString)
+	if !ok || !validText(b) {
+		return "", false
+	}
+	return d.keep(b), true
+}
+
+func readInt(_ *decoder, v RawValue) (int, bool) {
+	n, ok := v.Int32OK()
+	return int(n), ok
+}
+
+// decodePlainMap is for map[string]any and named types of it: documents inside become map[string]any.
+func decodePlainMap(t reflect.Type) decodeFunc {
+	return func(d *decoder, v RawValue, p place, depth int) error {
+		if isNull(v) {
+			*at[map[string]any](p) = nil
+			return nil
+		}
+		if v.Type != TypeEmbeddedDocument {
+			return mismatch(v, t)
+		}
+		return d.intoMap(v, at[map[string]any](p), depth, insideMap)
 	}
 }
 
+// mapCodec is for all other maps.
 type mapCodec struct {
 	t    reflect.Type
 	elem *codec
@@ -44,16 +138,20 @@ type mapCodec struct {
 	set  func(reflect.Value, string) error
 }
 
-func (m *mapCodec) encode(dst []byte, p unsafe.Pointer, depth int) ([]byte, Type, error) {
-	rv := reflect.NewAt(m.t, p).Elem()
+func (cc *compiler) newMap(t reflect.Type, flags planFlags) *mapCodec {
+	return &mapCodec{t: t, elem: cc.compile(t.Elem(), flags), text: cc.keyText(t.Key()), set: setKey(t.Key())}
+}
+
+func (m *mapCodec) encode(ps *plans, dst []byte, p place, depth int) ([]byte, Type, error) {
+	rv := p.value(m.t)
 	if rv.IsNil() {
-		return dst, TypeNull, nil
+		return nothing(dst, TypeEmbeddedDocument, ps.opts.NilMapAsEmpty)
 	}
 	if depth > MaxDepth {
 		return dst, 0, tooDeep()
 	}
 	dst, start := BeginDocument(dst)
-	dst, err := m.entries(dst, rv, depth, nil)
+	dst, err := m.entries(ps, dst, rv, depth, nil)
 	if err != nil {
 		return dst, 0, err
 	}
@@ -61,7 +159,7 @@ func (m *mapCodec) encode(dst []byte, p unsafe.Pointer, depth int) ([]byte, Type
 }
 
 // entries appends the entries as elements. taken are keys that the document has already, for an inline map.
-func (m *mapCodec) entries(dst []byte, rv reflect.Value, depth int, taken map[string]int) ([]byte, error) {
+func (m *mapCodec) entries(ps *plans, dst []byte, rv reflect.Value, depth int, taken map[string]int) ([]byte, error) {
 	if m.text == nil {
 		return dst, fmt.Errorf("cannot encode %v: its keys are not text", m.t)
 	}
@@ -77,19 +175,19 @@ func (m *mapCodec) entries(dst []byte, rv reflect.Value, depth int, taken map[st
 		if err := checkKey(key); err != nil {
 			return dst, err
 		}
-		at := len(dst)
+		start := len(dst)
 		var t Type
 		scratch.Elem().SetIterValue(it)
-		if dst, t, err = m.elem.enc(AppendHeader(dst, 0, key), scratch.UnsafePointer(), depth+1); err != nil {
+		if dst, t, err = m.elem.enc(ps, AppendHeader(dst, 0, key), placeOf(scratch), depth+1); err != nil {
 			return dst, encodeUnder(err, key)
 		}
-		dst[at] = byte(t)
+		dst[start] = byte(t)
 	}
 	return dst, nil
 }
 
-func (m *mapCodec) decode(v RawValue, p unsafe.Pointer, depth int) error {
-	rv := reflect.NewAt(m.t, p).Elem()
+func (m *mapCodec) decode(d *decoder, v RawValue, p place, depth int) error {
+	rv := p.value(m.t)
 	if isNull(v) {
 		rv.SetZero()
 		return nil
@@ -97,14 +195,17 @@ func (m *mapCodec) decode(v RawValue, p unsafe.Pointer, depth int) error {
 	if v.Type != TypeEmbeddedDocument {
 		return mismatch(v, m.t)
 	}
-	if _, err := enter(v.Value, depth); err != nil {
+	n, err := enter(v.Value, depth)
+	if err != nil {
 		return err
 	}
 	if rv.IsNil() {
-		rv.Set(reflect.MakeMap(m.t))
+		rv.Set(reflect.MakeMapWithSize(m.t, n))
+	} else if d.ps.opts.ZeroMaps {
+		rv.Clear()
 	}
 	for s := scan(v.Value); s.next(); {
-		if err := m.put(rv, s.key(), s.value(), depth); err != nil {
+		if err := m.put(d, rv, s.key(), s.value(), depth); err != nil {
 			return err
 		}
 	}
@@ -112,11 +213,11 @@ func (m *mapCodec) decode(v RawValue, p unsafe.Pointer, depth int) error {
 }
 
 // put decodes one element into the map.
-func (m *mapCodec) put(rv reflect.Value, rawKey []byte, v RawValue, depth int) error {
+func (m *mapCodec) put(d *decoder, rv reflect.Value, rawKey []byte, v RawValue, depth int) error {
 	if m.set == nil {
 		return fmt.Errorf("cannot decode into %v: its keys are not text", m.t)
 	}
-	text, err := decodeKey(rawKey)
+	text, err := d.key(rawKey)
 	if err != nil {
 		return err
 	}
@@ -125,7 +226,7 @@ func (m *mapCodec) put(rv reflect.Value, rawKey []byte, v RawValue, depth int) e
 		return decodeUnder(err, text)
 	}
 	value := reflect.New(m.t.Elem())
-	if err := m.elem.dec(v, value.UnsafePointer(), depth+1); err != nil {
+	if err := m.elem.dec(d, v, placeOf(value), depth+1); err != nil {
 		return decodeUnder(err, text)
 	}
 	rv.SetMapIndex(key, value.Elem())

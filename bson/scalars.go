@@ -4,25 +4,24 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"unsafe"
 )
 
 // The decoders of Go's own kinds. null sets the zero value of each.
 
 // decodeText takes strings, symbols, and binary without a meaning of its own.
 func decodeText(t reflect.Type) decodeFunc {
-	return func(v RawValue, p unsafe.Pointer, _ int) (err error) {
+	return func(d *decoder, v RawValue, p place, _ int) (err error) {
 		switch v.Type {
 		case TypeString, TypeSymbol:
-			*(*string)(p), err = decodeString(v, v.Type)
+			*at[string](p), err = d.text(v, v.Type)
 			return err
 		case TypeBinary:
 			if subtype, data, ok := v.BinaryOK(); ok && plainBytes(subtype) {
-				*(*string)(p) = string(data)
+				*at[string](p) = string(data)
 				return nil
 			}
 		case TypeNull, TypeUndefined:
-			*(*string)(p) = ""
+			*at[string](p) = ""
 			return nil
 		}
 		return mismatch(v, t)
@@ -36,7 +35,7 @@ func plainBytes(subtype byte) bool {
 
 // decodeBool takes numbers too: false is what equals zero.
 func decodeBool(t reflect.Type) decodeFunc {
-	return func(v RawValue, p unsafe.Pointer, _ int) error {
+	return func(d *decoder, v RawValue, p place, _ int) error {
 		var x bool
 		switch v.Type {
 		case TypeBoolean:
@@ -52,7 +51,7 @@ func decodeBool(t reflect.Type) decodeFunc {
 		default:
 			return mismatch(v, t)
 		}
-		*(*bool)(p) = x
+		*at[bool](p) = x
 		return nil
 	}
 }
@@ -73,17 +72,17 @@ func toFloat(v RawValue, t reflect.Type) (float64, error) {
 }
 
 func decodeFloat64(t reflect.Type) decodeFunc {
-	return func(v RawValue, p unsafe.Pointer, _ int) error {
+	return func(d *decoder, v RawValue, p place, _ int) error {
 		f, err := toFloat(v, t)
 		if err == nil {
-			*(*float64)(p) = f
+			*at[float64](p) = f
 		}
 		return err
 	}
 }
 
 func decodeFloat32(t reflect.Type, truncate bool) decodeFunc {
-	return func(v RawValue, p unsafe.Pointer, _ int) error {
+	return func(d *decoder, v RawValue, p place, _ int) error {
 		f, err := toFloat(v, t)
 		if err != nil {
 			return err
@@ -91,7 +90,7 @@ func decodeFloat32(t reflect.Type, truncate bool) decodeFunc {
 		if !truncate && !math.IsNaN(f) && float64(float32(f)) != f {
 			return fmt.Errorf("cannot decode %v %v into %v: it would lose digits (the tag truncate allows it)", v.Type, f, t)
 		}
-		*(*float32)(p) = float32(f)
+		*at[float32](p) = float32(f)
 		return nil
 	}
 }
@@ -127,7 +126,7 @@ func toInt64(v RawValue, t reflect.Type, truncate bool) (int64, error) {
 }
 
 func decodeInt[T int | int8 | int16 | int32 | int64 | uint | uint8 | uint16 | uint32 | uint64](t reflect.Type, truncate bool) decodeFunc {
-	return func(v RawValue, p unsafe.Pointer, _ int) error {
+	return func(d *decoder, v RawValue, p place, _ int) error {
 		n, err := toInt64(v, t, truncate)
 		if err != nil {
 			return err
@@ -136,7 +135,7 @@ func decodeInt[T int | int8 | int16 | int32 | int64 | uint | uint8 | uint16 | ui
 		if int64(x) != n || (x < 0) != (n < 0) {
 			return fmt.Errorf("cannot decode %v %d into %v: out of range", v.Type, n, t)
 		}
-		*(*T)(p) = x
+		*at[T](p) = x
 		return nil
 	}
 }

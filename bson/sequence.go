@@ -2,39 +2,38 @@ package bson
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"strconv"
-	"sync"
-	"unsafe"
 )
-
-// sliceHeader is how Go lays out a slice.
-type sliceHeader struct {
-	data     unsafe.Pointer
-	len, cap int
-}
 
 // slice makes the codec of a slice: of bytes binary, of E a document, of anything else an array. nil is null, an empty
 // slice is empty.
 func (cc *compiler) slice(t reflect.Type, flags planFlags) (encodeFunc, decodeFunc) {
 	switch {
 	case t.Elem().Kind() == reflect.Uint8 && !hasHooks(t.Elem()):
-		return plain(encodeBytes), decodeBytes(t)
+		enc := func(ps *plans, dst []byte, p place, depth int) ([]byte, Type, error) {
+			return encodeBytes(ps, dst, p.value(t).Bytes(), depth)
+		}
+		if t.Elem() == reflect.TypeFor[byte]() {
+			enc = plain(encodeBytes)
+		}
+		return enc, decodeBytes(t)
 	case t.Elem() == reflect.TypeFor[E]():
 		return plain(encodeD), own(encodeD, decodeIntoD).dec
 	}
 	elem := cc.compile(t.Elem(), flags)
 	size := t.Elem().Size()
-	enc := func(dst []byte, p unsafe.Pointer, depth int) ([]byte, Type, error) {
-		h := (*sliceHeader)(p)
-		if h.data == nil {
-			return dst, TypeNull, nil
+	enc := func(ps *plans, dst []byte, p place, depth int) ([]byte, Type, error) {
+		first, n, ok := p.items()
+		if !ok {
+			return nothing(dst, TypeArray, ps.opts.NilSliceAsEmpty)
 		}
-		return encodeItems(dst, h.data, h.len, size, elem, depth)
+		return encodeItems(ps, dst, first, n, size, elem, depth)
 	}
-	dec := func(v RawValue, p unsafe.Pointer, depth int) error {
+	dec := func(d *decoder, v RawValue, p place, depth int) error {
 		if isNull(v) {
-			*(*sliceHeader)(p) = sliceHeader{}
+			p.value(t).SetZero()
 			return nil
 		}
 		if v.Type != TypeArray {
@@ -44,53 +43,102 @@ func (cc *compiler) slice(t reflect.Type, flags planFlags) (encodeFunc, decodeFu
 		if err != nil {
 			return err
 		}
-		// Always a new array: the old one may be in the hands of whoever decoded into this variable before.
-		made := reflect.MakeSlice(t, n, n)
-		if err := decodeItems(v.Value, made.UnsafePointer(), size, elem, depth); err != nil {
-			return err
-		}
-		reflect.NewAt(t, p).Elem().Set(made)
-		return nil
+		return decodeItems(d, v.Value, p.makeItems(t, n), size, elem, depth)
 	}
 	return enc, dec
 }
 
-func encodeItems(dst []byte, data unsafe.Pointer, n int, size uintptr, elem *codec, depth int) ([]byte, Type, error) {
+// encodeItems appends n items as an array. Numbers and strings are written here, other items by their codec.
+func encodeItems(ps *plans, dst []byte, first place, n int, size uintptr, elem *codec, depth int) ([]byte, Type, error) {
 	if depth > MaxDepth {
 		return dst, 0, tooDeep()
 	}
 	dst, start := BeginDocument(dst)
 	for i := range n {
-		at := len(dst)
+		q := first.item(i, size)
+		head := len(dst)
+		dst = appendIndex(dst, i)
 		var t Type
 		var err error
-		dst, t, err = elem.enc(appendIndex(dst, i), unsafe.Add(data, uintptr(i)*size), depth+1)
+		switch elem.op {
+		case opString:
+			var ok bool
+			if dst, ok = appendText(dst, head, *at[string](q)); !ok {
+				return dst, 0, encodeUnder(notUTF8(*at[string](q)), strconv.Itoa(i))
+			}
+			t = TypeString
+		case opFloat64:
+			t, dst = TypeDouble, le.AppendUint64(dst, math.Float64bits(*at[float64](q)))
+		case opInt64:
+			t, dst = TypeInt64, le.AppendUint64(dst, uint64(*at[int64](q)))
+		case opInt32:
+			t, dst = TypeInt32, le.AppendUint32(dst, uint32(*at[int32](q)))
+		case opStruct:
+			dst, t, err = elem.record.encode(ps, dst, q, depth+1)
+		default:
+			dst, t, err = elem.enc(ps, dst, q, depth+1)
+		}
 		if err != nil {
 			return dst, 0, encodeUnder(err, strconv.Itoa(i))
 		}
-		dst[at] = byte(t)
+		dst[head] = byte(t)
 	}
 	return EndDocument(dst, start), TypeArray, nil
 }
 
-// decodeItems stores the elements of an array, which the caller has counted, one after the other.
-func decodeItems(array []byte, data unsafe.Pointer, size uintptr, elem *codec, depth int) error {
+// decodeItems stores the elements of an array, which the caller has counted and so checked, one after the other.
+func decodeItems(d *decoder, array []byte, first place, size uintptr, elem *codec, depth int) error {
 	s := scan(array)
 	for i := 0; s.next(); i++ {
-		if err := elem.dec(s.value(), unsafe.Add(data, uintptr(i)*size), depth+1); err != nil {
+		q := first.item(i, size)
+		v := s.value()
+		switch {
+		case elem.op == opString && v.Type == TypeString:
+			if text, ok := readString(d, v); ok {
+				*at[string](q) = text
+				continue
+			}
+		case elem.op == opFloat64 && v.Type == TypeDouble:
+			*at[float64](q) = math.Float64frombits(le.Uint64(v.Value))
+			continue
+		case elem.op == opInt64 && v.Type == TypeInt64:
+			*at[int64](q) = int64(le.Uint64(v.Value))
+			continue
+		case elem.op == opInt32 && v.Type == TypeInt32:
+			*at[int32](q) = int32(le.Uint32(v.Value))
+			continue
+		}
+		if err := elem.dec(d, v, q, depth+1); err != nil {
 			return decodeUnder(err, strconv.Itoa(i))
 		}
 	}
 	return nil
 }
 
+// enter checks depth and returns the number of elements, or why the document is malformed.
+func enter(doc []byte, depth int) (int, error) {
+	if depth > MaxDepth {
+		return 0, tooDeep()
+	}
+	s := scan(doc)
+	n := 0
+	for s.next() {
+		n++
+	}
+	if s.bad != "" {
+		return 0, invalid("%s", s.bad)
+	}
+	return n, nil
+}
+
 // decodeBytes takes binary without a meaning of its own, and strings.
 func decodeBytes(t reflect.Type) decodeFunc {
-	return func(v RawValue, p unsafe.Pointer, _ int) error {
+	plain := t.Elem() == reflect.TypeFor[byte]()
+	return func(_ *decoder, v RawValue, p place, _ int) error {
 		var data []byte
 		switch v.Type {
 		case TypeNull, TypeUndefined:
-			*(*[]byte)(p) = nil
+			p.value(t).SetZero()
 			return nil
 		case TypeBinary:
 			subtype, b, ok := v.BinaryOK()
@@ -110,7 +158,12 @@ func decodeBytes(t reflect.Type) decodeFunc {
 		default:
 			return mismatch(v, t)
 		}
-		*(*[]byte)(p) = append(make([]byte, 0, len(data)), data...)
+		own := append(make([]byte, 0, len(data)), data...)
+		if plain {
+			*at[[]byte](p) = own
+		} else {
+			p.value(t).SetBytes(own)
+		}
 		return nil
 	}
 }
@@ -118,18 +171,18 @@ func decodeBytes(t reflect.Type) decodeFunc {
 // array makes the codec of an array: of bytes binary, of anything else an array with exactly or at most so many values.
 func (cc *compiler) array(t reflect.Type, flags planFlags) (encodeFunc, decodeFunc) {
 	if t.Elem().Kind() == reflect.Uint8 && !hasHooks(t.Elem()) {
-		return byteArray(t)
+		return cc.byteArray(t)
 	}
 	elem := cc.compile(t.Elem(), flags)
 	size := t.Elem().Size()
-	enc := func(dst []byte, p unsafe.Pointer, depth int) ([]byte, Type, error) {
-		return encodeItems(dst, p, t.Len(), size, elem, depth)
+	enc := func(ps *plans, dst []byte, p place, depth int) ([]byte, Type, error) {
+		return encodeItems(ps, dst, p, t.Len(), size, elem, depth)
 	}
-	dec := func(v RawValue, p unsafe.Pointer, depth int) error {
+	dec := func(d *decoder, v RawValue, p place, depth int) error {
 		if v.Type != TypeArray && !isNull(v) {
 			return mismatch(v, t)
 		}
-		reflect.NewAt(t, p).Elem().SetZero()
+		p.value(t).SetZero()
 		if isNull(v) {
 			return nil
 		}
@@ -140,52 +193,50 @@ func (cc *compiler) array(t reflect.Type, flags planFlags) (encodeFunc, decodeFu
 		if n > t.Len() {
 			return fmt.Errorf("cannot decode an array of %d values into %v", n, t)
 		}
-		return decodeItems(v.Value, p, size, elem, depth)
+		return decodeItems(d, v.Value, p, size, elem, depth)
 	}
 	return enc, dec
 }
 
-// objectIDTypes are the types that RegisterObjectIDType was told: reflect.Type -> struct{}.
-var objectIDTypes sync.Map
-
-// RegisterObjectIDType makes T, another package's ObjectID, be written and read as one. Unregistered, such a type is an
-// error, because nothing tells it from twelve bytes of something else. It may be called at any time, from any goroutine.
-func RegisterObjectIDType[T ~[12]byte]() {
-	objectIDTypes.Store(reflect.TypeFor[T](), struct{}{})
+// byteArray makes the codec of [N]byte.
+func (cc *compiler) byteArray(t reflect.Type) (encodeFunc, decodeFunc) {
+	foreignID := t.Name() != "" && t.Len() == 12
+	switch {
+	case foreignID && cc.registry.objectIDs[t]:
+		return foreignObjectID(t)
+	case foreignID:
+		refuse := fmt.Errorf("%v looks like another package's ObjectID: convert it to bson.ObjectID, or to [12]byte for binary, or call bson.RegisterObjectIDType[%v]() once", t, t)
+		return func(_ *plans, dst []byte, _ place, _ int) ([]byte, Type, error) { return dst, 0, refuse },
+			func(_ *decoder, _ RawValue, _ place, _ int) error { return refuse }
+	}
+	enc := func(_ *plans, dst []byte, p place, _ int) ([]byte, Type, error) {
+		return appendBinaryPayload(dst, TypeBinaryGeneric, p.value(t).Bytes()), TypeBinary, nil
+	}
+	dec := func(_ *decoder, v RawValue, p place, _ int) error {
+		if isNull(v) {
+			p.value(t).SetZero()
+			return nil
+		}
+		return decodeByteArray(v, p.value(t).Bytes(), t)
+	}
+	return enc, dec
 }
 
-// byteArray makes the codec of [N]byte.
-func byteArray(t reflect.Type) (encodeFunc, decodeFunc) {
-	n := t.Len()
-	foreignID := t.Name() != "" && n == 12
-	refuse := fmt.Errorf("%v looks like another package's ObjectID: convert it to bson.ObjectID, or to [12]byte for binary, or call bson.RegisterObjectIDType[%v]() once", t, t)
-	enc := func(dst []byte, p unsafe.Pointer, _ int) ([]byte, Type, error) {
-		data := unsafe.Slice((*byte)(p), n)
-		if foreignID {
-			if _, ok := objectIDTypes.Load(t); !ok {
-				return dst, 0, refuse
-			}
-			return append(dst, data...), TypeObjectID, nil
-		}
-		return appendBinaryPayload(dst, TypeBinaryGeneric, data), TypeBinary, nil
+// foreignObjectID makes the codec of a registered ObjectID type.
+func foreignObjectID(t reflect.Type) (encodeFunc, decodeFunc) {
+	enc := func(_ *plans, dst []byte, p place, _ int) ([]byte, Type, error) {
+		return append(dst, p.value(t).Bytes()...), TypeObjectID, nil
 	}
-	dec := func(v RawValue, p unsafe.Pointer, depth int) error {
-		to := unsafe.Slice((*byte)(p), n)
+	dec := func(_ *decoder, v RawValue, p place, _ int) error {
 		if isNull(v) {
-			clear(to)
+			p.value(t).SetZero()
 			return nil
 		}
-		if foreignID {
-			if _, ok := objectIDTypes.Load(t); !ok {
-				return refuse
-			}
-			if v.Type != TypeObjectID {
-				return mismatch(v, t)
-			}
-			copy(to, v.Value)
-			return nil
+		if v.Type != TypeObjectID {
+			return mismatch(v, t)
 		}
-		return decodeByteArray(v, to, t)
+		copy(p.value(t).Bytes(), v.Value)
+		return nil
 	}
 	return enc, dec
 }

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
-	"unicode/utf8"
-	"unsafe"
+	"time"
 )
 
 // structCodec is the plan of a struct: its fields in the order of their declaration, those of inline structs in place.
@@ -16,113 +14,200 @@ type structCodec struct {
 	byKey  map[string]int // key -> position in fields
 	rest   *mapCodec      // inline map, nil without
 	restAt location
+	zero   bool  // reset the struct before decoding
 	bad    error // why the type cannot be used: its every use returns this
 }
 
 // field is one key of a struct's document.
 type field struct {
-	key    string
-	header []byte // type (zero), key, NUL
-	at     location
-	codec  *codec
-	omit   func(unsafe.Pointer) bool // nil: never left out
-	depth  int                       // how many inline structs lie between: Go's rule says which field wins
+	wire  Type      // what values of the op are written as
+	op    op        // opOther for keys that are too long for head
+	size  int       // of header
+	least int       // bytes that a value of the op takes at least
+	head  [3]uint64 // header in three words, with the type that the op writes
+	want  [2]uint64 // the first bytes of key and NUL, for a comparison in two words
+	mask  [2]uint64 // which bits of want count
+	at    location
+	codec *codec
+	omit  func(place) bool // nil: never left out
+	key   string
+	// header is type (zero), key, NUL.
+	header []byte
+	depth  int // how many inline structs lie between: Go's rule says which field wins
 }
 
-// location leads from a struct to a field: hops through inline pointers, then an offset.
+const (
+	maxHead   = 24 // bytes of a header that field.head has room for
+	fieldRoom = 48 // bytes that a header and a scalar need at most, stored in words
+)
+
+type timeValue = time.Time
+
+// location leads from a struct to a field: hops through inline pointers, then a spot.
 type location struct {
-	hops   []hop
-	offset uintptr
+	hops []hop
+	spot spot
 }
 
+// hop leads to an inline pointer, which points to elem.
 type hop struct {
-	offset uintptr
-	elem   reflect.Type
+	spot spot
+	elem reflect.Type
 }
 
-// find returns the field's address, nil where an inline pointer on the way is nil.
-func (l *location) find(p unsafe.Pointer) unsafe.Pointer {
+// find returns the field's place, not ok where an inline pointer on the way is nil.
+func (l *location) find(p place) (q place, ok bool) {
 	for i := range l.hops {
-		if p = *(*unsafe.Pointer)(unsafe.Add(p, l.hops[i].offset)); p == nil {
-			return nil
+		if p, ok = p.field(&l.hops[i].spot).pointee(); !ok {
+			return p, false
 		}
 	}
-	return unsafe.Add(p, l.offset)
+	return p.field(&l.spot), true
 }
 
 // reach is find that makes what is nil.
-func (l *location) reach(p unsafe.Pointer) unsafe.Pointer {
+func (l *location) reach(p place) place {
 	for i := range l.hops {
-		q := (*unsafe.Pointer)(unsafe.Add(p, l.hops[i].offset))
-		if *q == nil {
-			*q = reflect.New(l.hops[i].elem).UnsafePointer()
+		h := &l.hops[i]
+		at := p.field(&h.spot)
+		q, ok := at.pointee()
+		if !ok {
+			q = at.makePointee(h.elem)
 		}
-		p = *q
+		p = q
 	}
-	return unsafe.Add(p, l.offset)
+	return p.field(&l.spot)
 }
 
-func (cc *compiler) structure(t reflect.Type) (encodeFunc, decodeFunc) {
-	s := &structCodec{t: t, byKey: map[string]int{}}
-	if s.bad = cc.collect(s, t, location{}, nil); s.bad == nil {
-		s.bad = s.resolve()
+func (cc *compiler) structure(c *codec, flags planFlags) {
+	s := &structCodec{t: c.typ, byKey: map[string]int{}, zero: cc.opts.ZeroStructs}
+	if s.bad = cc.collect(s, inlined{t: c.typ, base: c.typ, flags: flags}); s.bad == nil {
+		s.bad = s.resolve(cc.opts.ErrorOnInlineDuplicates)
 	}
-	return s.encode, s.decode
+	c.enc, c.dec, c.op, c.record = s.encode, s.decode, opStruct, s
+	cc.records = append(cc.records, s)
 }
 
-// collect adds the fields of t, which lies at the location within s. outer are the structs around, against recursion.
-func (cc *compiler) collect(s *structCodec, t reflect.Type, at location, outer []reflect.Type) error {
-	for _, o := range outer {
-		if o == t {
-			return fmt.Errorf("%v contains itself inline", t)
+// inlined is a struct whose fields belong to the document: the struct itself, or one inline in it.
+type inlined struct {
+	t     reflect.Type
+	base  reflect.Type // the struct that index starts from: the one behind the last hop
+	index []int
+	hops  []hop
+	outer []reflect.Type // the structs around, against recursion
+	flags planFlags      // of the field that the outermost struct is in
+}
+
+// spot is the place of field i.
+func (l inlined) spot(i int) spot { return spotOf(l.base, l.path(i)) }
+
+func (l inlined) path(i int) []int { return append(l.index[:len(l.index):len(l.index)], i) }
+
+// collect adds the fields of a struct.
+func (cc *compiler) collect(s *structCodec, l inlined) error {
+	for _, o := range l.outer {
+		if o == l.t {
+			return fmt.Errorf("%v contains itself inline", l.t)
 		}
 	}
-	for i := range t.NumField() {
-		sf := t.Field(i)
-		tag := parseTag(sf)
+	for i := range l.t.NumField() {
+		sf := l.t.Field(i)
+		tag := parseTag(sf, cc.opts.UseJSONStructTags)
 		if tag.skip || !sf.IsExported() && !(sf.Anonymous && tag.inline && sf.Type.Kind() == reflect.Struct) {
 			continue
 		}
-		here := location{at.hops, at.offset + sf.Offset}
 		if tag.inline {
-			if err := cc.inline(s, sf, here, append(outer, t)); err != nil {
+			if err := cc.inline(s, sf, l, i); err != nil {
 				return err
 			}
 			continue
 		}
 		if err := checkKey(tag.key); err != nil {
-			return fmt.Errorf("field %s of %v: %w", sf.Name, t, err)
+			return fmt.Errorf("field %s of %v: %w", sf.Name, l.t, err)
 		}
-		f := field{key: tag.key, at: here, codec: cc.compile(sf.Type, tag.flags), depth: len(outer)}
-		f.header = AppendHeader(nil, 0, tag.key)
-		f.omit = omitter(sf.Type, tag)
-		s.fields = append(s.fields, f)
+		s.fields = append(s.fields, cc.field(sf, tag, l, i))
 	}
 	return nil
 }
 
+// field makes the plan of one field.
+func (cc *compiler) field(sf reflect.StructField, tag fieldTag, l inlined, i int) field {
+	flags := planFlags{tag.flags.minSize || l.flags.minSize, tag.flags.truncate || l.flags.truncate}
+	f := field{key: tag.key, at: location{l.hops, l.spot(i)}, codec: cc.compile(sf.Type, flags), depth: len(l.outer)}
+	f.header = AppendHeader(nil, 0, tag.key)
+	f.size = len(f.header)
+	f.omit = omitter(sf.Type, tag, &cc.opts)
+	return f
+}
+
 // inline adds the fields of a struct, a pointer to one, or the entries of a map.
-func (cc *compiler) inline(s *structCodec, sf reflect.StructField, at location, outer []reflect.Type) error {
+func (cc *compiler) inline(s *structCodec, sf reflect.StructField, l inlined, i int) error {
 	t := sf.Type
+	outer := append(l.outer[:len(l.outer):len(l.outer)], l.t)
 	switch {
 	case t.Kind() == reflect.Struct:
-		return cc.collect(s, t, at, outer)
+		return cc.collect(s, inlined{t: t, base: l.base, index: l.path(i), hops: l.hops, outer: outer, flags: l.flags})
 	case t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct:
-		hops := append(at.hops[:len(at.hops):len(at.hops)], hop{at.offset, t.Elem()})
-		return cc.collect(s, t.Elem(), location{hops, 0}, outer)
+		hops := append(l.hops[:len(l.hops):len(l.hops)], hop{l.spot(i), t.Elem()})
+		return cc.collect(s, inlined{t: t.Elem(), base: t.Elem(), hops: hops, outer: outer, flags: l.flags})
 	case t.Kind() == reflect.Map && t.Key().Kind() == reflect.String:
 		if s.rest != nil {
 			return errors.New(s.t.String() + " has more than one inline map")
 		}
-		s.rest = &mapCodec{t: t, elem: cc.compile(t.Elem(), planFlags{}), text: keyText(t.Key()), set: setKey(t.Key())}
-		s.restAt = at
+		s.rest = cc.newMap(t, l.flags)
+		s.restAt = location{l.hops, l.spot(i)}
 		return nil
 	}
 	return fmt.Errorf("field %s of %v: inline needs a struct, a pointer to a struct or a map with string keys, not %v", sf.Name, s.t, t)
 }
 
+// prepare fills in what the loops over fields use. It waits until all codecs are complete.
+func (f *field) prepare() {
+	var words [maxHead]byte
+	if f.op = f.codec.op; f.size > maxHead {
+		f.op = opOther
+	}
+	copy(words[:], f.header)
+	f.wire, f.least = f.op.wire()
+	words[0] = byte(f.wire)
+	for i := range f.head {
+		f.head[i] = le.Uint64(words[8*i:])
+	}
+	var want, mask [16]byte
+	for i := range copy(want[:], f.header[1:]) {
+		mask[i] = 0xff
+	}
+	for i := range f.want {
+		f.want[i], f.mask[i] = le.Uint64(want[8*i:]), le.Uint64(mask[8*i:])
+	}
+}
+
+// wire is the type that values of the op are written as, and how many bytes they take at least; an opInt may need
+// TypeInt64.
+func (o op) wire() (t Type, least int) {
+	switch o {
+	case opString:
+		return TypeString, 5
+	case opInt, opInt32:
+		return TypeInt32, 4
+	case opInt64:
+		return TypeInt64, 8
+	case opFloat64:
+		return TypeDouble, 8
+	case opBool:
+		return TypeBoolean, 1
+	case opObjectID:
+		return TypeObjectID, 12
+	case opDateTime, opTime:
+		return TypeDateTime, 8
+	case opStruct:
+		return TypeEmbeddedDocument, 5
+	}
+	return 0, 0
+}
+
 // resolve drops fields that a shallower one of the same key hides, as Go does for embedded fields, and builds byKey.
-func (s *structCodec) resolve() error {
+func (s *structCodec) resolve(refuse bool) error {
 	best := map[string]field{}
 	for _, f := range s.fields {
 		b, ok := best[f.key]
@@ -133,7 +218,7 @@ func (s *structCodec) resolve() error {
 	seen := map[string]bool{}
 	kept := s.fields[:0]
 	for _, f := range s.fields {
-		if f.depth > best[f.key].depth {
+		if f.depth > best[f.key].depth && !refuse {
 			continue
 		}
 		if seen[f.key] {
@@ -147,97 +232,9 @@ func (s *structCodec) resolve() error {
 	return nil
 }
 
-func (s *structCodec) encode(dst []byte, p unsafe.Pointer, depth int) ([]byte, Type, error) {
-	if s.bad != nil {
-		return dst, 0, s.bad
-	}
-	if depth > MaxDepth {
-		return dst, 0, tooDeep()
-	}
-	dst, start := BeginDocument(dst)
+// prepare is called when the codecs of all fields are complete: what is recursive was not before.
+func (s *structCodec) prepare() {
 	for i := range s.fields {
-		f := &s.fields[i]
-		q := f.at.find(p)
-		if q == nil || f.omit != nil && f.omit(q) {
-			continue
-		}
-		at := len(dst)
-		var t Type
-		var err error
-		if dst, t, err = f.codec.enc(append(dst, f.header...), q, depth+1); err != nil {
-			return dst, 0, encodeUnder(err, f.key)
-		}
-		dst[at] = byte(t)
+		s.fields[i].prepare()
 	}
-	if s.rest != nil {
-		if q := s.restAt.find(p); q != nil {
-			var err error
-			if dst, err = s.rest.entries(dst, reflect.NewAt(s.rest.t, q).Elem(), depth, s.byKey); err != nil {
-				return dst, 0, err
-			}
-		}
-	}
-	return EndDocument(dst, start), TypeEmbeddedDocument, nil
-}
-
-func (s *structCodec) decode(v RawValue, p unsafe.Pointer, depth int) error {
-	if s.bad != nil {
-		return s.bad
-	}
-	if isNull(v) {
-		reflect.NewAt(s.t, p).Elem().SetZero()
-		return nil
-	}
-	if v.Type != TypeEmbeddedDocument {
-		return mismatch(v, s.t)
-	}
-	if depth > MaxDepth {
-		return tooDeep()
-	}
-	next := 0
-	sc := scan(v.Value)
-	for sc.next() {
-		i := s.position(sc.key(), next)
-		if i < 0 {
-			if err := s.unknown(p, sc.key(), sc.value(), depth); err != nil {
-				return err
-			}
-			continue
-		}
-		next = i + 1
-		f := &s.fields[i]
-		if err := f.codec.dec(sc.value(), f.at.reach(p), depth+1); err != nil {
-			return decodeUnder(err, f.key)
-		}
-	}
-	if sc.bad != "" {
-		return invalid("%s", sc.bad)
-	}
-	return nil
-}
-
-// position finds the field of a key: next is the likely one. A key in other case finds the lower-case field.
-func (s *structCodec) position(key []byte, next int) int {
-	if next < len(s.fields) && s.fields[next].key == string(key) {
-		return next
-	}
-	if i, ok := s.byKey[string(key)]; ok {
-		return i
-	}
-	if i, ok := s.byKey[strings.ToLower(string(key))]; ok && utf8.Valid(key) {
-		return i
-	}
-	return -1
-}
-
-// unknown puts an element without a field into the inline map, if there is one.
-func (s *structCodec) unknown(p unsafe.Pointer, key []byte, v RawValue, depth int) error {
-	if s.rest == nil {
-		return nil
-	}
-	rv := reflect.NewAt(s.rest.t, s.restAt.reach(p)).Elem()
-	if rv.IsNil() {
-		rv.Set(reflect.MakeMap(s.rest.t))
-	}
-	return s.rest.put(rv, key, v, depth)
 }

@@ -3,7 +3,6 @@ package bson
 import (
 	"reflect"
 	"strings"
-	"unsafe"
 )
 
 // fieldTag is what a struct field's tag says.
@@ -17,10 +16,14 @@ type fieldTag struct {
 }
 
 // parseTag reads the tag `bson:"key,option,..."`, or a tag that is nothing but `key,option`. Unknown options are ignored,
-// since other programs that share the struct may have their own.
-func parseTag(sf reflect.StructField) fieldTag {
+// since other programs that share the struct may have their own. Where there is neither, byJSON takes the tag json.
+func parseTag(sf reflect.StructField, byJSON bool) fieldTag {
 	text, ok := sf.Tag.Lookup("bson")
-	if !ok && !strings.Contains(string(sf.Tag), ":") {
+	switch {
+	case ok:
+	case byJSON && sf.Tag.Get("json") != "":
+		text = sf.Tag.Get("json")
+	case !strings.Contains(string(sf.Tag), ":"):
 		text = string(sf.Tag)
 	}
 	key, options, _ := strings.Cut(text, ",")
@@ -46,67 +49,77 @@ func parseTag(sf reflect.StructField) fieldTag {
 }
 
 // omitter returns the test that leaves a field out, nil where it never is.
-func omitter(t reflect.Type, tag fieldTag) func(unsafe.Pointer) bool {
-	if !tag.omitEmpty && !tag.omitZero {
+func omitter(t reflect.Type, tag fieldTag, opts *Options) func(place) bool {
+	omitEmpty := tag.omitEmpty || opts.OmitEmpty
+	if !omitEmpty && !tag.omitZero {
 		return nil
-	}
-	if f := omitFast(t); f != nil {
-		return f
 	}
 	if t.Implements(zeroerType) || reflect.PointerTo(t).Implements(zeroerType) && t.Kind() != reflect.Interface {
 		return omitByMethod(t)
 	}
-	empty := func(p unsafe.Pointer) bool { return isEmpty(reflect.NewAt(t, p).Elem()) }
-	zero := func(p unsafe.Pointer) bool { return reflect.NewAt(t, p).Elem().IsZero() }
+	if f := omitFast(t); f != nil {
+		return f
+	}
+	empty := func(p place) bool { return isEmpty(p.value(t), opts.OmitZeroStruct) }
+	zero := func(p place) bool { return p.value(t).IsZero() }
 	switch {
 	case !tag.omitZero:
 		return empty
-	case !tag.omitEmpty:
+	case !omitEmpty:
 		return zero
 	}
-	return func(p unsafe.Pointer) bool { return empty(p) || zero(p) }
+	return func(p place) bool { return empty(p) || zero(p) }
 }
 
-// omitFast is for the types that need no reflection.
-func omitFast(t reflect.Type) func(unsafe.Pointer) bool {
-	if t.Implements(zeroerType) || reflect.PointerTo(t).Implements(zeroerType) {
-		return nil
-	}
+// omitFast is for the kinds that need no reflection.
+func omitFast(t reflect.Type) func(place) bool {
 	switch t.Kind() {
 	case reflect.String:
-		return func(p unsafe.Pointer) bool { return len(*(*string)(p)) == 0 }
+		return func(p place) bool { return len(*at[string](p)) == 0 }
 	case reflect.Pointer:
-		return func(p unsafe.Pointer) bool { return *(*unsafe.Pointer)(p) == nil }
-	case reflect.Int, reflect.Uint:
-		return func(p unsafe.Pointer) bool { return *(*int)(p) == 0 }
-	case reflect.Int64, reflect.Uint64:
-		return func(p unsafe.Pointer) bool { return *(*int64)(p) == 0 }
-	case reflect.Int32, reflect.Uint32:
-		return func(p unsafe.Pointer) bool { return *(*int32)(p) == 0 }
+		return func(p place) bool { _, ok := p.pointee(); return !ok }
+	case reflect.Int:
+		return func(p place) bool { return *at[int](p) == 0 }
+	case reflect.Int64:
+		return func(p place) bool { return *at[int64](p) == 0 }
+	case reflect.Int32:
+		return func(p place) bool { return *at[int32](p) == 0 }
 	case reflect.Bool:
-		return func(p unsafe.Pointer) bool { return !*(*bool)(p) }
+		return func(p place) bool { return !*at[bool](p) }
 	}
 	return nil
 }
 
 // omitByMethod asks IsZero. A nil pointer or interface counts as zero without asking.
-func omitByMethod(t reflect.Type) func(unsafe.Pointer) bool {
+func omitByMethod(t reflect.Type) func(place) bool {
 	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
-		return func(p unsafe.Pointer) bool {
-			rv := reflect.NewAt(t, p).Elem()
+		return func(p place) bool {
+			rv := p.value(t)
 			return rv.IsNil() || rv.Interface().(Zeroer).IsZero()
 		}
 	}
-	return func(p unsafe.Pointer) bool { return reflect.NewAt(t, p).Interface().(Zeroer).IsZero() }
+	return func(p place) bool { return p.value(t).Addr().Interface().(Zeroer).IsZero() }
 }
 
-// isEmpty is the rule of omitempty for types without IsZero: structs and arrays with elements are never empty.
-func isEmpty(v reflect.Value) bool {
+// isEmpty is the rule of omitempty for types without IsZero: structs and arrays with elements are never empty, save that
+// zeroStructs makes those structs empty whose exported fields are.
+func isEmpty(v reflect.Value, zeroStructs bool) bool {
+	if v.Kind() != reflect.Interface && v.Type().Implements(zeroerType) && v.CanInterface() {
+		return v.Kind() == reflect.Pointer && v.IsNil() || v.Interface().(Zeroer).IsZero()
+	}
 	switch v.Kind() {
 	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
 		return v.Len() == 0
 	case reflect.Struct:
-		return false
+		if !zeroStructs {
+			return false
+		}
+		for i := range v.NumField() {
+			if sf := v.Type().Field(i); (sf.IsExported() || sf.Anonymous) && !isEmpty(v.Field(i), true) {
+				return false
+			}
+		}
+		return true
 	}
 	return v.IsZero()
 }

@@ -1,0 +1,126 @@
+package bson
+
+import (
+	"sync"
+	"unicode/utf8"
+)
+
+// decoder is what one decoding, or one Batch, carries along: where strings and boxed scalars go, and stacks for values
+// whose number is not known yet.
+type decoder struct {
+	ps     *plans
+	memory StringMemory
+	batch  bool // chunks go on from one document to the next
+
+	chunk  []byte // where the next string goes
+	size   int    // of the document: its strings need no more
+	filled int    // bytes in the chunks before this one
+	expect int    // bytes of text in documents lately
+	boxes  boxes
+
+	// The document or array that is being decoded into any, and a copy of a part of it that strings are cut from.
+	src    []byte
+	window string
+	winAt  int // where window lies in src
+
+	elems []E   // of the documents being decoded, outer ones first
+	items []any // of the arrays being decoded
+}
+
+const (
+	maxChunk = 8 << 10 // what one kept string keeps in memory: see StringsInChunks
+	maxShare = 2 << 10 // longer strings do not go into a chunk
+	minChunk = 64
+)
+
+var decoders = sync.Pool{New: func() any { return new(decoder) }}
+
+func newDecoder(ps *plans, size int) *decoder {
+	d := decoders.Get().(*decoder)
+	d.ps, d.memory, d.size = ps, ps.opts.Strings, size
+	return d
+}
+
+// release forgets all that belongs to the document and gives the decoder back.
+func (d *decoder) release() {
+	d.endDocument()
+	d.chunk, d.boxes.texts = nil, nil
+	decoders.Put(d)
+}
+
+// endDocument forgets the document, and learns how much text there was.
+func (d *decoder) endDocument() {
+	if used := d.filled + len(d.chunk); used > d.expect {
+		d.expect = used
+	} else {
+		d.expect -= (d.expect - used) / 8
+	}
+	d.filled, d.src, d.window = 0, nil, ""
+	if len(d.elems) > 0 || len(d.items) > 0 { // there was an error
+		clear(d.elems)
+		clear(d.items)
+		d.elems, d.items = d.elems[:0], d.items[:0]
+	}
+}
+
+// keep returns the text of a string, which has been checked.
+func (d *decoder) keep(b []byte) string {
+	n := len(d.chunk)
+	end := n + len(b)
+	if end > cap(d.chunk) || end == n {
+		return d.keepElsewhere(b)
+	}
+	d.chunk = d.chunk[:end]
+	to := d.chunk[n:end]
+	copy(to, b)
+	return aliasText(to)
+}
+
+// keepElsewhere is keep where the chunk has no room.
+func (d *decoder) keepElsewhere(b []byte) string {
+	switch {
+	case len(b) == 0:
+		return ""
+	case d.memory == StringsAliased:
+		return aliasText(b)
+	case d.memory == StringsCopied || len(b) > maxShare:
+		return string(b)
+	}
+	d.newChunk(max(min(d.expect-d.filled-len(d.chunk), d.size), len(b), minChunk))
+	return d.keep(b)
+}
+
+// newChunk starts a chunk for about n bytes. The boxes of strings start anew too, so that none of them keeps two chunks.
+func (d *decoder) newChunk(n int) {
+	if d.batch {
+		n = maxChunk
+	}
+	d.filled += len(d.chunk)
+	d.boxes.texts = nil
+	d.chunk = make([]byte, 0, min(n, maxChunk))
+}
+
+// string is keep with the check.
+func (d *decoder) string(b []byte) (string, error) {
+	if !validText(b) {
+		return "", invalid("string %.60q is not UTF-8", b)
+	}
+	return d.keep(b), nil
+}
+
+// text decodes a string, symbol or code.
+func (d *decoder) text(v RawValue, t Type) (string, error) {
+	b, ok := v.textBytes(t)
+	if !ok {
+		return "", malformed(v)
+	}
+	return d.string(b)
+}
+
+// key is string for a key.
+func (d *decoder) key(b []byte) (string, error) {
+	if !utf8.Valid(b) {
+		return "", invalid("key %q is not UTF-8", b)
+	}
+	return d.keep(b), nil
+}
