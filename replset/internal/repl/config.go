@@ -65,7 +65,7 @@ type Config struct {
 	Modes             map[string]map[string]int // write concern modes: name -> tag -> number of distinct values
 }
 
-// Validate refuses what a replica set's configuration may not say, in the server's words.
+// Validate refuses what a replica set's configuration may not say.
 func (c *Config) Validate() error {
 	if n := len(c.Members); n < 1 || n > 7 {
 		return fmt.Errorf("a replica set here has 1 to 7 members, not %d", n)
@@ -83,7 +83,7 @@ func (c *Config) Validate() error {
 		electable = electable || m.Electable() && m.Votes > 0
 	}
 	if !electable {
-		return fmt.Errorf("Replica set configuration must contain at least one non-arbiter member with priority > 0")
+		return fmt.Errorf("the configuration must contain at least one non-arbiter member with priority > 0")
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (m MemberConfig) validate() error {
 	case m.Votes != 0 && m.Votes != 1:
 		return fmt.Errorf("votes field value is %d but must be 0 or 1", m.Votes)
 	case m.Arbiter && m.Priority != 0:
-		return fmt.Errorf("Member %s is an arbiter but has priority %v. Arbiter priority must be 0.", m.Host, m.Priority)
+		return fmt.Errorf("member %s is an arbiter but has priority %v: an arbiter's priority must be 0", m.Host, m.Priority)
 	case m.Arbiter && m.Votes == 0:
 		return fmt.Errorf("an arbiter must vote and cannot have 0 votes")
 	case m.Hidden && m.Priority != 0:

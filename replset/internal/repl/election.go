@@ -108,7 +108,6 @@ func (n *Node) win(now time.Time, out *effects) {
 	n.ballot = nil
 	n.role, n.primary, n.writable = RolePrimary, n.self, false
 	n.takeoverAt = time.Time{}
-	n.elected = now
 	n.catchUp = now.Add(n.cfg.CatchUpTimeout)
 	for i := range n.peers {
 		n.peers[i].heard = now // the lease begins with the election

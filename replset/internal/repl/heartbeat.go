@@ -43,7 +43,7 @@ func (n *Node) onHeartbeatReply(ev HeartbeatReply, now time.Time, out *effects) 
 	p.waiting, p.up, p.failed = false, true, ""
 	p.heard, p.heartbeat = now, now
 	n.pauseHeartbeat(p, now)
-	p.role, p.term, p.told = ev.Role, ev.Term, ev.Commit
+	p.role, p.told = ev.Role, ev.Commit
 	// A lower position than known is an old message that a position report has overtaken, unless the member says that
 	// it lost entries.
 	if p.applied.Less(ev.Applied) || ev.Role == RoleRollback || ev.Role == RoleStartup2 {
@@ -158,5 +158,19 @@ func (n *Node) advanceCommit() {
 	}
 	if op := at[need-1]; op.Term == n.term && n.commit.Less(op) {
 		n.commit = op
+	}
+	n.hurry()
+}
+
+// hurry brings the next heartbeat forward to members that could show what is committed and do not know it yet: those
+// whose report came before the one that made it so.
+func (n *Node) hurry() {
+	for i := range n.peers {
+		p := &n.peers[i]
+		if i != n.self && p.up && p.told.Less(n.commit) && !p.applied.Less(n.commit) {
+			if soon := p.heartbeat.Add(n.cfg.HeartbeatInterval / 10); soon.Before(p.next) {
+				p.next = soon
+			}
+		}
 	}
 }

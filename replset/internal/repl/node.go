@@ -59,7 +59,6 @@ const None = -1
 // peer is what the node knows of another member.
 type peer struct {
 	role      Role
-	term      int64
 	applied   OpTime
 	told      OpTime // the commit point that it said it knows
 	heard     time.Time
@@ -92,7 +91,6 @@ type Node struct {
 	freeze     time.Time // no candidacy before this
 	ballot     *ballot   // the election that runs, or nil
 	catchUp    time.Time // when a winner stops to catch up; zero: not catching up
-	elected    time.Time
 	electionOp OpTime
 }
 

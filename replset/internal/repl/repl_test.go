@@ -106,6 +106,19 @@ func TestPriorityZeroIsNeverPrimary(t *testing.T) {
 	}
 }
 
+func TestEveryMemberLearnsSoonWhatIsCommitted(t *testing.T) {
+	s := newSim(t, 5, ordinary(5))
+	s.run(time.Second)
+	s.quiet = true
+	s.run(100 * time.Millisecond) // half a heartbeat interval: a few messages of up to 20 ms each
+	want := s.last(s.writable())
+	for i, n := range s.nodes {
+		if got := n.Progress().Commit; got != want {
+			t.Errorf("member %d knows %v as committed, the newest entry is %v", i, got, want)
+		}
+	}
+}
+
 func TestStaleCandidateGetsNoVote(t *testing.T) {
 	op := func(ts uint32, term int64) OpTime { return OpTime{TS: bson.Timestamp{T: ts, I: 1}, Term: term} }
 	now := time.Unix(1000, 0)
