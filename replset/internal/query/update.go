@@ -49,6 +49,13 @@ func (u *Update) IsReplacement() bool { return u.isDoc }
 // insert is true for the document of an upsert: $setOnInsert works and _id may be set. The result is not changed (and is
 // doc itself) when the update would write what is there.
 func (u *Update) Apply(doc bson.Raw, pos int, insert bool) (out bson.Raw, changed bool, err error) {
+	if out, changed, err = u.apply(doc, pos, insert); err == nil && changed {
+		err = checkDepth(out)
+	}
+	return out, changed, err
+}
+
+func (u *Update) apply(doc bson.Raw, pos int, insert bool) (out bson.Raw, changed bool, err error) {
 	switch {
 	case u.pipeline != nil:
 		return u.applyPipeline(doc, insert)

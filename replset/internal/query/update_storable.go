@@ -11,6 +11,23 @@ import (
 // maxDepth is how deep a stored document may nest.
 const maxDepth = 200
 
+// checkDepth refuses a document that nests too deep.
+func checkDepth(doc bson.Raw) error {
+	if deeper(doc, maxDepth) {
+		return fail(mongoerr.CodeOverflow, "Document exceeds maximum nesting depth of %d", maxDepth)
+	}
+	return nil
+}
+
+func deeper(doc bson.Raw, levels int) bool {
+	for _, v := range doc.All() {
+		if sub := value.Doc(v); sub != nil && (levels <= 1 || deeper(sub, levels-1)) {
+			return true
+		}
+	}
+	return false
+}
+
 // checkStorable refuses names that begin with a dollar, except those of a database reference, in the element and (deep)
 // below it.
 func checkStorable(e *elem, deep bool) error {

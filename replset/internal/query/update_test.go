@@ -2,6 +2,7 @@ package query
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/sextantdb/sextant/bson"
@@ -95,6 +96,11 @@ func TestUpdatesAreRefusedWithTheServersCodes(t *testing.T) {
 		}
 		checkCode(t, err, c.code)
 	}
+}
+
+func TestUpdateCannotNestTooDeep(t *testing.T) {
+	_, _, err := applied(t, `{"$set":{"a`+strings.Repeat(".a", 250)+`":1}}`, `{"_id":1}`, -1)
+	checkCode(t, err, mongoerr.CodeOverflow)
 }
 
 func TestUpsertBuildsFromEqualities(t *testing.T) {
