@@ -169,7 +169,8 @@ func TestDocumentsThatCannotBeSentAreRefusedByName(t *testing.T) {
 		e, ok := errors.AsType[*mongoerr.Error](err)
 		return ok && e.Stage == mongoerr.StageEncode && e.NS == c.Namespace()
 	}
-	refuse(t, 5*time.Second, insert(bson.M{"x": strings.Repeat("x", 17<<20)}), isEncode, "document 0", "bytes")
+	huge := bson.M{"_id": 1, "x": strings.Repeat("x", 17<<20)}
+	refuse(t, 5*time.Second, insert(huge), isEncode, "document 0", "bytes")
 	refuse(t, time.Second, insert(bson.M{"x": "bad \xff bytes"}), isEncode, "UTF-8")
 	refuse(t, time.Second, insert(bson.M{"bad\xffkey": 1}), isEncode, "UTF-8")
 	refuse(t, time.Second, insert(bson.D{{Key: "a\x00b", Value: 1}}), isEncode, "the document")
@@ -184,7 +185,7 @@ func TestDocumentsThatCannotBeSentAreRefusedByName(t *testing.T) {
 	ring := &loop{}
 	ring.Next = ring
 	refuse(t, time.Second, insert(ring), isEncode)
-	if _, err := c.InsertMany(ctx, []any{bson.M{"_id": 1}, bson.M{"x": strings.Repeat("x", 17<<20)}}); !isEncode(err) {
+	if _, err := c.InsertMany(ctx, []any{bson.M{"_id": 1}, huge}); !isEncode(err) {
 		t.Errorf("InsertMany: %v", err)
 	}
 	if _, err := c.Find(ctx, bson.M{"x": "bad \xff bytes"}); !isEncode(err) {

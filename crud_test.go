@@ -1,16 +1,16 @@
 package sextant_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
-	"strings"
-	"sync"
+	"net"
 	"testing"
 
 	"github.com/sextantdb/sextant"
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/concern"
-	"github.com/sextantdb/sextant/event"
 	"github.com/sextantdb/sextant/mongoerr"
 )
 
@@ -126,35 +126,56 @@ func TestInsertManyReportsWhatWasInserted(t *testing.T) {
 	}
 }
 
-func TestInsertManySplitsWhatOneMessageCannotHold(t *testing.T) {
-	var mu sync.Mutex
-	var sent []int
-	cl := connect(t, embedded(t, 1).URI(), func(c *sextant.Config) {
-		c.Monitor = &event.Monitor{CommandStarted: func(_ context.Context, e *event.CommandStartedEvent) {
-			if docs, ok := e.Command.Lookup("documents").ArrayOK(); ok {
-				mu.Lock()
-				defer mu.Unlock()
-				sent = append(sent, docs.Len())
-			}
-		}}
+// narrow is a connection whose server says that it takes three writes a command.
+type narrow struct{ net.Conn }
+
+func (n narrow) Read(b []byte) (int, error) {
+	k, err := n.Conn.Read(b)
+	const key = "maxWriteBatchSize\x00"
+	if i := bytes.Index(b[:k], []byte(key)); i >= 0 && i+len(key)+4 <= k {
+		binary.LittleEndian.PutUint32(b[i+len(key):], 3)
+	}
+	return k, err
+}
+
+func TestInsertManySplitsWhatOneCommandCannotHold(t *testing.T) {
+	var s seen
+	cl := connect(t, sharedURI(t), func(c *sextant.Config) {
+		c.Monitor = s.monitor()
+		c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			nc, err := new(net.Dialer).DialContext(ctx, network, address)
+			return narrow{nc}, err
+		}
 	})
-	ctx, blobs := testContext(t), fresh[bson.D](t, cl)
-	big := strings.Repeat("x", 13<<20)
-	docs := make([]bson.D, 4)
+	ctx, c := testContext(t), fresh[bson.D](t, cl)
+	docs := make([]bson.D, 8)
 	for i := range docs {
-		docs[i] = bson.D{{Key: "_id", Value: i}, {Key: "big", Value: big}}
+		docs[i] = bson.D{{Key: "_id", Value: i}}
 	}
-	docs = append(docs, bson.D{{Key: "_id", Value: 0}})
-	res, err := blobs.InsertMany(ctx, docs)
-	if !mongoerr.IsDuplicateKey(err) || res.InsertedCount != 4 {
-		t.Fatalf("result %+v, error %v", res, err)
-	}
-	if e, _ := errors.AsType[*mongoerr.Error](err); len(e.WriteErrors) != 1 || e.WriteErrors[0].Index != 4 {
-		t.Errorf("write errors %v", e.WriteErrors)
-	}
-	same(t, bson.M{"documents": sent}, bson.M{"documents": []int{3, 2}}) // 52 MiB in messages of at most 48 MB
-	if n := must[int64](t)(blobs.EstimatedDocumentCount(ctx)); n != 4 {
-		t.Errorf("%d documents are there", n)
+	docs[4] = docs[1]
+	for ordered, want := range map[bool]struct {
+		batches  []int
+		inserted int64
+		last     any
+	}{true: {[]int{3, 3}, 4, nil}, false: {[]int{3, 3, 2}, 7, int32(7)}} {
+		s.take("")
+		must[*sextant.DeleteResult](t)(c.DeleteMany(ctx, bson.D{}))
+		res, err := c.InsertMany(ctx, docs, sextant.InsertManyOptions{Ordered: new(ordered)})
+		if !mongoerr.IsDuplicateKey(err) || res.InsertedCount != want.inserted || res.InsertedIDs[4] != nil || res.InsertedIDs[7] != want.last {
+			t.Errorf("ordered %v: %+v, %v", ordered, res, err)
+		}
+		if e, _ := errors.AsType[*mongoerr.Error](err); len(e.WriteErrors) != 1 || e.WriteErrors[0].Index != 4 {
+			t.Errorf("ordered %v: write errors %v", ordered, e.WriteErrors)
+		}
+		var batches []int
+		for _, sent := range s.take("insert") {
+			list, _ := sent.body.Lookup("documents").ArrayOK()
+			batches = append(batches, list.Len())
+		}
+		same(t, bson.M{"batches": batches}, bson.M{"batches": want.batches})
+		if n := must[int64](t)(c.EstimatedDocumentCount(ctx)); n != want.inserted {
+			t.Errorf("ordered %v: %d documents are there", ordered, n)
+		}
 	}
 }
 

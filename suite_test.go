@@ -60,7 +60,9 @@ func startShared() (string, error) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
-		if shared.set, shared.err = replset.Start(ctx, replset.Options{Members: 3}); shared.err == nil {
+		// Nothing is to be elected here, however long a busy machine makes the primary silent.
+		o := replset.Options{Members: 3, ElectionTimeout: 10 * time.Second}
+		if shared.set, shared.err = replset.Start(ctx, o); shared.err == nil {
 			shared.uri = shared.set.URI()
 			_, shared.err = shared.set.WaitPrimary(ctx)
 		}
