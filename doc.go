@@ -36,7 +36,8 @@
 // encodes with one, whatever its value or type; only a struct's _id field that is a zero ObjectID, a nil pointer or a nil
 // interface counts as none. The generated id is in the result, and it is written back into a struct passed by pointer,
 // into a map and into a *bson.D, before the document is sent. A string of 24 hexadecimal digits is not an ObjectID and
-// never matches one: use bson.ObjectIDFromHex.
+// never matches one: use bson.ObjectIDFromHex. So do not give a struct an _id field of type string that is left out when
+// empty: the document gets an ObjectID then, which that field cannot hold when it is read back.
 //
 // # Failover
 //
