@@ -141,6 +141,8 @@ type Member struct {
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
 
+	crashed atomic.Bool // nothing is sent any more
+
 	mu     sync.Mutex // guards conns, ended, lastID
 	conns  map[*Conn]struct{}
 	ended  bool
@@ -188,13 +190,14 @@ func (m *Member) end(crash bool) {
 	}
 	m.mu.Unlock()
 	if first {
-		if crash { // nothing that a waiting command says when it is interrupted may still leave
+		m.crashed.Store(crash)
+		_ = m.opt.Listener.Close() // first: who is cut off must not come in again by a door that is still open
+		if crash {                 // nothing that a waiting command says when it is interrupted may still leave
 			for _, c := range conns {
 				c.end(true)
 			}
 		}
 		m.cancel(errShutdown)
-		_ = m.opt.Listener.Close()
 		for _, c := range conns {
 			c.end(crash)
 		}

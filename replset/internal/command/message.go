@@ -123,6 +123,9 @@ func (c *Conn) write(r *Request, env envelope, rep *reply, more bool) bool {
 			return false
 		}
 	}
+	if c.m.crashed.Load() {
+		return false // the sockets of a crashed process all fall silent at once, those not cut yet too
+	}
 	_, err = c.nc.Write(dst)
 	return err == nil
 }
