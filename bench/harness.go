@@ -3,6 +3,7 @@ package main
 import (
 	"runtime"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -20,8 +21,8 @@ type sample struct {
 
 // measure lets the candidates take turns: in each round every one runs for about the time of a slice, and who begins
 // changes from round to round. A machine that is busy with other things slows all of a round alike, so that the ratios
-// inside a round are worth more than the times.
-func measure(cs []candidate, rounds int, slice time.Duration) map[string]*sample {
+// inside a round are worth more than the times. Slices are short, so that most are not interrupted at all.
+func measure(cs []candidate, rounds int, slice time.Duration, now func() time.Duration) map[string]*sample {
 	counts := make([]int, len(cs))
 	out := map[string]*sample{}
 	for i, c := range cs {
@@ -29,27 +30,46 @@ func measure(cs []candidate, rounds int, slice time.Duration) map[string]*sample
 		out[c.name] = &sample{allocs: allocations(c.run)}
 	}
 	for r := range rounds {
+		runtime.GC()
 		for j := range cs {
 			i := (j + r) % len(cs)
-			runtime.GC()
-			start := time.Now()
+			start := now()
 			cs[i].run(counts[i])
 			s := out[cs[i].name]
-			s.ns = append(s.ns, float64(time.Since(start))/float64(counts[i]))
+			s.ns = append(s.ns, float64(now()-start)/float64(counts[i]))
 		}
 	}
 	return out
 }
 
-// calibrate finds how many runs fill a slice.
+// cpu is the time that this process has spent computing, its collector included. Unlike the time on the wall it does not
+// count what other programs do meanwhile, which on a shared machine is most of the noise.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err) // the call has no way to fail
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+var born = time.Now()
+
+func wall() time.Duration { return time.Since(born) }
+
+// calibrate finds how many runs fill a slice: the most of several tries, since an interruption makes runs look slow.
 func calibrate(run func(int), slice time.Duration) int {
-	for n := 1; ; n *= 2 {
-		start := time.Now()
-		run(n)
-		if took := time.Since(start); took > slice/2 || n > 1<<26 {
-			return max(1, int(float64(n)*float64(slice)/float64(took)))
+	most := 1
+	for range 5 {
+		for n := 1; n < 1<<26; n *= 2 {
+			start := cpu()
+			run(n)
+			if took := cpu() - start; took > slice/2 {
+				most = max(most, int(float64(n)*float64(slice)/float64(took)))
+				break
+			}
 		}
 	}
+	return most
 }
 
 func allocations(run func(int)) float64 {

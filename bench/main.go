@@ -17,9 +17,14 @@ import (
 func main() {
 	check := flag.Bool("check", false, "fail if a floor does not hold")
 	only := flag.String("only", "", "run the groups whose name contains this")
-	rounds := flag.Int("rounds", 41, "rounds a group")
-	slice := flag.Duration("slice", 4*time.Millisecond, "time of one candidate in one round")
+	rounds := flag.Int("rounds", 151, "rounds a group")
+	slice := flag.Duration("slice", time.Millisecond, "time of one candidate in one round")
+	onWall := flag.Bool("wall", false, "measure time on the wall instead of time of the processor")
 	flag.Parse()
+	now := cpu
+	if *onWall {
+		now = wall
+	}
 
 	groups, err := allGroups()
 	if err != nil {
@@ -32,7 +37,7 @@ func main() {
 		if !strings.Contains(g.name, *only) {
 			continue
 		}
-		for _, line := range g.judge(measure(g.candidates, *rounds, *slice)) {
+		for _, line := range g.judge(measure(g.candidates, *rounds, *slice, now)) {
 			fmt.Println(line.text)
 			if !line.ok {
 				failed++

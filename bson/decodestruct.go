@@ -42,7 +42,7 @@ func (s *structCodec) fill(d *decoder, doc []byte, p place, depth int) error {
 		var f *field
 		if likely < len(s.fields) && s.fields[likely].matches(doc, pos) {
 			f = &s.fields[likely]
-			pos += f.size - 1
+			pos += len(f.key) + 1
 			likely++
 		} else {
 			var i int
@@ -66,7 +66,7 @@ func (s *structCodec) fill(d *decoder, doc []byte, p place, depth int) error {
 			q = f.at.reach(p)
 		}
 		b := doc[pos:end]
-		if t == f.wire && len(b) >= f.least {
+		if t == f.wire && len(b) >= int(f.least) {
 			switch f.op {
 			case opString:
 				n := int(int32(le.Uint32(b)))
@@ -144,8 +144,9 @@ func (s *structCodec) seek(d *decoder, t Type, doc []byte, pos int, p place, dep
 
 // matches reports whether the key at doc[at:], with its NUL, is that of the field.
 func (f *field) matches(doc []byte, at int) bool {
-	if at+16 > len(doc) || f.size > 17 {
-		return at+f.size-1 <= len(doc) && string(doc[at:at+len(f.key)]) == f.key && doc[at+len(f.key)] == 0
+	if at+16 > len(doc) || len(f.key) >= 16 {
+		end := at + len(f.key)
+		return end < len(doc) && string(doc[at:end]) == f.key && doc[end] == 0
 	}
 	return (le.Uint64(doc[at:])^f.want[0])&f.mask[0]|(le.Uint64(doc[at+8:])^f.want[1])&f.mask[1] == 0
 }

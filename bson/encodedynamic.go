@@ -5,8 +5,7 @@ import (
 	"strconv"
 )
 
-// encodeD appends an ordered document. The scalars that documents mostly hold are written here, with one look at the
-// capacity for key and value together.
+// encodeD appends an ordered document.
 func encodeD(ps *plans, dst []byte, d D, depth int) ([]byte, Type, error) {
 	if d == nil {
 		return nothing(dst, TypeEmbeddedDocument, ps.opts.NilSliceAsEmpty)
@@ -14,22 +13,32 @@ func encodeD(ps *plans, dst []byte, d D, depth int) ([]byte, Type, error) {
 	if depth > MaxDepth {
 		return dst, 0, tooDeep()
 	}
-	dst, start := BeginDocument(dst)
-	quick := ps.quickScalars()
-	for i := range d {
-		e := &d[i]
-		var done bool
+	dst, err := ps.appendD(dst, d, depth)
+	return dst, TypeEmbeddedDocument, err
+}
+
+// appendD appends a document that is not too deep.
+func (ps *plans) appendD(dst []byte, d D, depth int) ([]byte, error) {
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	for len(d) > 0 {
+		n := 0
 		var err error
-		if quick {
-			dst, done = appendScalar(dst, e.Key, e.Value)
-		}
-		if !done {
-			if dst, err = ps.appendElement(dst, e.Key, e.Value, depth+1); err != nil {
-				return dst, 0, err
+		if ps.quickScalars() {
+			if dst, n, err = ps.appendCommon(dst, d, depth); err != nil {
+				return dst, err
 			}
 		}
+		if d = d[n:]; len(d) > 0 {
+			if dst, err = ps.appendElement(dst, d[0].Key, d[0].Value, depth+1); err != nil {
+				return dst, err
+			}
+			d = d[1:]
+		}
 	}
-	return EndDocument(dst, start), TypeEmbeddedDocument, nil
+	dst = append(dst, 0)
+	le.PutUint32(dst[start:], uint32(len(dst)-start))
+	return dst, nil
 }
 
 func encodeStringMap(ps *plans, dst []byte, m map[string]any, depth int) ([]byte, Type, error) {
@@ -42,15 +51,16 @@ func encodeStringMap(ps *plans, dst []byte, m map[string]any, depth int) ([]byte
 	dst, start := BeginDocument(dst)
 	quick := ps.quickScalars()
 	for k, v := range m {
-		var done bool
+		var n int
 		var err error
 		if quick {
-			dst, done = appendScalar(dst, k, v)
+			dst, n, err = ps.appendCommon(dst, []E{{k, v}}, depth)
 		}
-		if !done {
-			if dst, err = ps.appendElement(dst, k, v, depth+1); err != nil {
-				return dst, 0, err
-			}
+		if n == 0 && err == nil {
+			dst, err = ps.appendElement(dst, k, v, depth+1)
+		}
+		if err != nil {
+			return dst, 0, err
 		}
 	}
 	return EndDocument(dst, start), TypeEmbeddedDocument, nil
@@ -59,60 +69,89 @@ func encodeStringMap(ps *plans, dst []byte, m map[string]any, depth int) ([]byte
 // quickScalars reports whether neither options nor registrations change how scalars are written.
 func (ps *plans) quickScalars() bool { return !ps.opts.IntMinSize && ps.registry.types == nil }
 
-// appendScalar appends an element of the commonest types. It leaves all others, and keys that need a closer look, to
-// appendElement, and then returns dst as it was.
-func appendScalar(dst []byte, key string, v any) ([]byte, bool) {
-	n := len(dst)
-	k := n + 1 + len(key) // of the NUL that ends the key
-	if cap(dst)-k < 17 {
-		dst = grow(dst, len(key)+18)
-	}
-	b := dst[:k+17] // the largest scalar has sixteen bytes, and some are to spare
-	copy(b[n+1:], key)
-	if !plainKey(b[n+1 : k]) {
-		return dst[:n], false
-	}
-	b[k] = 0
-	var t Type
-	size := 8
-	switch x := v.(type) {
-	case string:
-		b[n] = byte(TypeString)
-		return appendText(b[:k+1], n, x)
-	case int32:
-		t, size = TypeInt32, 4
-		le.PutUint32(b[k+1:], uint32(x))
-	case int64:
-		t = TypeInt64
-		le.PutUint64(b[k+1:], uint64(x))
-	case float64:
-		t = TypeDouble
-		le.PutUint64(b[k+1:], math.Float64bits(x))
-	case bool:
-		t, size = TypeBoolean, 1
-		b[k+1] = 0
-		if x {
-			b[k+1] = 1
+// appendCommon appends elements of the commonest types to a document of the given depth. It stops at the first of another
+// type, or with a text that needs a closer look: appendElement knows what to do with it. It returns how many it has
+// appended.
+func (ps *plans) appendCommon(dst []byte, d []E, depth int) ([]byte, int, error) {
+	for i := range d {
+		e := &d[i]
+		n := len(dst)
+		k := n + 2 + len(e.Key) // of the value
+		if cap(dst)-k < 16 {
+			dst = grow(dst, len(e.Key)+18)
 		}
-	case int:
-		t, size = TypeInt32, 4
-		le.PutUint64(b[k+1:], uint64(x))
-		if int(int32(x)) != x {
-			t, size = TypeInt64, 8
+		b := dst[:k+16] // room for any scalar
+		if !putKey(b[n+1:], e.Key) {
+			return dst, i, nil
 		}
-	case ObjectID:
-		t, size = TypeObjectID, 12
-		copy(b[k+1:], x[:])
-	case DateTime:
-		t = TypeDateTime
-		le.PutUint64(b[k+1:], uint64(x))
-	case nil:
-		t, size = TypeNull, 0
-	default:
-		return dst[:n], false
+		b[k-1] = 0
+		value := b[k : k+16]
+		if x, ok := e.Value.(string); ok { // the switch below takes longer to find the commonest
+			b[n] = byte(TypeString)
+			if dst, ok = appendText(b[:k], n, x); !ok {
+				return dst, i, nil
+			}
+			continue
+		}
+		if x, ok := e.Value.(int32); ok {
+			b[n] = byte(TypeInt32)
+			le.PutUint32(value, uint32(x))
+			dst = b[:k+4]
+			continue
+		}
+		if x, ok := e.Value.(int64); ok {
+			b[n] = byte(TypeInt64)
+			le.PutUint64(value, uint64(x))
+			dst = b[:k+8]
+			continue
+		}
+		if x, ok := e.Value.(D); ok {
+			if x == nil || depth == MaxDepth {
+				return dst, i, nil
+			}
+			b[n] = byte(TypeEmbeddedDocument)
+			var err error
+			if dst, err = ps.appendD(b[:k], x, depth+1); err != nil {
+				return dst, i, encodeUnder(err, e.Key)
+			}
+			continue
+		}
+		switch x := e.Value.(type) {
+		case float64:
+			b[n] = byte(TypeDouble)
+			le.PutUint64(value, math.Float64bits(x))
+			dst = b[:k+8]
+		case bool:
+			b[n] = byte(TypeBoolean)
+			value[0] = 0
+			if x {
+				value[0] = 1
+			}
+			dst = b[:k+1]
+		case int:
+			b[n] = byte(TypeInt32)
+			le.PutUint64(value, uint64(x))
+			dst = b[:k+4]
+			if int(int32(x)) != x {
+				b[n] = byte(TypeInt64)
+				dst = b[:k+8]
+			}
+		case ObjectID:
+			b[n] = byte(TypeObjectID)
+			*(*ObjectID)(value) = x
+			dst = b[:k+12]
+		case DateTime:
+			b[n] = byte(TypeDateTime)
+			le.PutUint64(value, uint64(x))
+			dst = b[:k+8]
+		case nil:
+			b[n] = byte(TypeNull)
+			dst = b[:k]
+		default:
+			return dst, i, nil
+		}
 	}
-	b[n] = byte(t)
-	return b[:k+1+size], true
+	return dst, len(d), nil
 }
 
 // appendText appends a string behind a header; if it is not UTF-8 it cuts dst to the length before.
@@ -124,9 +163,8 @@ func appendText(dst []byte, before int, s string) ([]byte, bool) {
 	}
 	dst = dst[:end]
 	le.PutUint32(dst[at:], uint32(len(s)+1))
-	copy(dst[at+4:], s)
 	dst[end-1] = 0
-	if !validText(dst[at+4 : end-1]) {
+	if !putText(dst[at+4:], s) {
 		return dst[:before], false
 	}
 	return dst, true

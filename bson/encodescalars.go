@@ -8,12 +8,10 @@ import (
 // The encoders of Go's own kinds.
 
 func encodeString(_ *plans, dst []byte, s string, _ int) ([]byte, Type, error) {
-	at := len(dst)
-	dst = appendStringPayload(dst, s)
-	if !validText(dst[at+4 : len(dst)-1]) {
+	if !validText(bytesOf(s)) {
 		return dst, 0, notUTF8(s)
 	}
-	return dst, TypeString, nil
+	return appendStringPayload(dst, s), TypeString, nil
 }
 
 func notUTF8(s string) error { return fmt.Errorf("the string %.60q is not UTF-8", s) }
@@ -64,11 +62,9 @@ func encodeFloat32(ps *plans, dst []byte, v float32, depth int) ([]byte, Type, e
 // appendElement appends one element of any value.
 func (ps *plans) appendElement(dst []byte, key string, v any, depth int) ([]byte, error) {
 	start := len(dst)
-	dst = AppendHeader(dst, 0, key)
-	if !plainKey(dst[start+1 : len(dst)-1]) {
-		if err := checkKey(key); err != nil {
-			return dst, err
-		}
+	dst, err := appendKey(dst, key)
+	if err != nil {
+		return dst, err
 	}
 	dst, t, err := ps.appendAny(dst, v, depth)
 	if err != nil {

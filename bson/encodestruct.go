@@ -16,15 +16,9 @@ func (s *structCodec) encode(ps *plans, dst []byte, p place, depth int) ([]byte,
 	for i := range s.fields {
 		f := &s.fields[i]
 		q := p
-		if f.at.hops == nil {
+		if f.plain {
 			q = p.field(&f.at.spot)
-		} else {
-			var ok bool
-			if q, ok = f.at.find(p); !ok {
-				continue
-			}
-		}
-		if f.omit != nil && f.omit(q) {
+		} else if q = f.present(p); q == (place{}) {
 			continue
 		}
 		if f.op == opOther {
@@ -43,12 +37,19 @@ func (s *structCodec) encode(ps *plans, dst []byte, p place, depth int) ([]byte,
 		le.PutUint64(b[0:], f.head[0])
 		le.PutUint64(b[8:], f.head[1])
 		le.PutUint64(b[16:], f.head[2])
-		k := f.size & 31 // it is below 32 anyway: the compiler should know
+		k := int(f.size & 31) // it is below 32 anyway: the compiler should know
 		switch f.op {
 		case opString:
-			var ok bool
-			if dst, ok = appendText(dst[:n+k], n, *at[string](q)); !ok {
-				return dst, 0, encodeUnder(notUTF8(*at[string](q)), f.key)
+			text := *at[string](q)
+			end := n + k + 5 + len(text)
+			if end > cap(dst) {
+				dst = grow(dst[:n+k], 5+len(text))
+			}
+			dst = dst[:end]
+			le.PutUint32(dst[n+k:], uint32(len(text)+1))
+			dst[end-1] = 0
+			if !putText(dst[n+k+4:], text) {
+				return dst, 0, encodeUnder(notUTF8(text), f.key)
 			}
 		case opInt32:
 			le.PutUint32(b[k:], uint32(*at[int32](q)))
@@ -98,6 +99,15 @@ func (s *structCodec) encode(ps *plans, dst []byte, p place, depth int) ([]byte,
 	dst = append(dst, 0)
 	le.PutUint32(dst[start:], uint32(len(dst)-start))
 	return dst, TypeEmbeddedDocument, nil
+}
+
+// present returns where a field is, the zero place if it is left out.
+func (f *field) present(p place) place {
+	q, ok := f.at.find(p)
+	if !ok || f.omit != nil && f.omit(q) {
+		return place{}
+	}
+	return q
 }
 
 // encode appends a field by its codec.

@@ -45,14 +45,11 @@ func simpleMap[T any](cc *compiler, t reflect.Type, enc func(*plans, []byte, T, 
 		dst, start := BeginDocument(dst)
 		for key, v := range m {
 			head := len(dst)
-			dst = AppendHeader(dst, 0, key)
-			if !plainKey(dst[head+1 : len(dst)-1]) {
-				if err := checkKey(key); err != nil {
-					return dst, 0, err
-				}
-			}
 			var t Type
 			var err error
+			if dst, err = appendKey(dst, key); err != nil {
+				return dst, 0, err
+			}
 			if dst, t, err = enc(ps, dst, v, depth+1); err != nil {
 				return dst, 0, encodeUnder(err, key)
 			}
@@ -172,13 +169,13 @@ func (m *mapCodec) entries(ps *plans, dst []byte, rv reflect.Value, depth int, t
 		if _, ok := taken[key]; ok {
 			return dst, fmt.Errorf("the inline map has the key %q, which is a field of the struct too", key)
 		}
-		if err := checkKey(key); err != nil {
+		start := len(dst)
+		if dst, err = appendKey(dst, key); err != nil {
 			return dst, err
 		}
-		start := len(dst)
 		var t Type
 		scratch.Elem().SetIterValue(it)
-		if dst, t, err = m.elem.enc(ps, AppendHeader(dst, 0, key), placeOf(scratch), depth+1); err != nil {
+		if dst, t, err = m.elem.enc(ps, dst, placeOf(scratch), depth+1); err != nil {
 			return dst, encodeUnder(err, key)
 		}
 		dst[start] = byte(t)

@@ -70,6 +70,9 @@ func target(v any) (place, bool) {
 // aliasText returns a copy.
 func aliasText(b []byte) string { return string(b) }
 
+// bytesOf returns a copy.
+func bytesOf(s string) []byte { return []byte(s) }
+
 // quick has nothing to do here.
 type quick struct{}
 

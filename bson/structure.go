@@ -18,22 +18,23 @@ type structCodec struct {
 	bad    error // why the type cannot be used: its every use returns this
 }
 
-// field is one key of a struct's document.
+// field is one key of a struct's document. What the loops over fields use comes first, and is small.
 type field struct {
-	wire  Type      // what values of the op are written as
-	op    op        // opOther for keys that are too long for head
-	size  int       // of header
-	least int       // bytes that a value of the op takes at least
+	op    op    // opOther for keys that are too long for head
+	wire  Type  // what values of the op are written as
+	size  uint8 // of header, if that is not too long for head
+	least uint8 // bytes that a value of the op takes at least
+	plain bool  // neither hops on the way to it, nor ever left out
+	at    location
 	head  [3]uint64 // header in three words, with the type that the op writes
 	want  [2]uint64 // the first bytes of key and NUL, for a comparison in two words
 	mask  [2]uint64 // which bits of want count
-	at    location
-	codec *codec
-	omit  func(place) bool // nil: never left out
-	key   string
-	// header is type (zero), key, NUL.
-	header []byte
-	depth  int // how many inline structs lie between: Go's rule says which field wins
+
+	key    string
+	header []byte // type (zero), key, NUL
+	codec  *codec
+	omit   func(place) bool // nil: never left out
+	depth  int              // how many inline structs lie between: Go's rule says which field wins
 }
 
 const (
@@ -45,8 +46,8 @@ type timeValue = time.Time
 
 // location leads from a struct to a field: hops through inline pointers, then a spot.
 type location struct {
-	hops []hop
 	spot spot
+	hops []hop
 }
 
 // hop leads to an inline pointer, which points to elem.
@@ -133,10 +134,10 @@ func (cc *compiler) collect(s *structCodec, l inlined) error {
 // field makes the plan of one field.
 func (cc *compiler) field(sf reflect.StructField, tag fieldTag, l inlined, i int) field {
 	flags := planFlags{tag.flags.minSize || l.flags.minSize, tag.flags.truncate || l.flags.truncate}
-	f := field{key: tag.key, at: location{l.hops, l.spot(i)}, codec: cc.compile(sf.Type, flags), depth: len(l.outer)}
+	f := field{key: tag.key, at: location{l.spot(i), l.hops}, codec: cc.compile(sf.Type, flags), depth: len(l.outer)}
 	f.header = AppendHeader(nil, 0, tag.key)
-	f.size = len(f.header)
 	f.omit = omitter(sf.Type, tag, &cc.opts)
+	f.plain = f.omit == nil && f.at.hops == nil
 	return f
 }
 
@@ -155,7 +156,7 @@ func (cc *compiler) inline(s *structCodec, sf reflect.StructField, l inlined, i 
 			return errors.New(s.t.String() + " has more than one inline map")
 		}
 		s.rest = cc.newMap(t, l.flags)
-		s.restAt = location{l.hops, l.spot(i)}
+		s.restAt = location{l.spot(i), l.hops}
 		return nil
 	}
 	return fmt.Errorf("field %s of %v: inline needs a struct, a pointer to a struct or a map with string keys, not %v", sf.Name, s.t, t)
@@ -164,8 +165,10 @@ func (cc *compiler) inline(s *structCodec, sf reflect.StructField, l inlined, i 
 // prepare fills in what the loops over fields use. It waits until all codecs are complete.
 func (f *field) prepare() {
 	var words [maxHead]byte
-	if f.op = f.codec.op; f.size > maxHead {
+	if f.op = f.codec.op; len(f.header) > maxHead {
 		f.op = opOther
+	} else {
+		f.size = uint8(len(f.header))
 	}
 	copy(words[:], f.header)
 	f.wire, f.least = f.op.wire()
@@ -184,7 +187,7 @@ func (f *field) prepare() {
 
 // wire is the type that values of the op are written as, and how many bytes they take at least; an opInt may need
 // TypeInt64.
-func (o op) wire() (t Type, least int) {
+func (o op) wire() (t Type, least uint8) {
 	switch o {
 	case opString:
 		return TypeString, 5

@@ -15,50 +15,108 @@ const (
 )
 
 // validText is utf8.Valid, for texts that are mostly short and mostly ASCII.
-func validText(b []byte) bool {
+func validText(b []byte) bool { return isASCII(b) || utf8.Valid(b) }
+
+func isASCII(b []byte) bool {
 	n := len(b)
 	if n < 8 {
-		for _, c := range b {
-			if c >= utf8.RuneSelf {
-				return utf8.Valid(b)
-			}
-		}
-		return true
+		return isShortASCII(b)
 	}
-	at := 0
-	for ; at <= n-32; at += 32 {
-		w := b[at : at+32]
-		if (le.Uint64(w)|le.Uint64(w[8:])|le.Uint64(w[16:])|le.Uint64(w[24:]))&highBits != 0 {
-			return utf8.Valid(b[at:])
-		}
+	high := le.Uint64(b[n-8:]) // the last bytes, some of which the loop may see too
+	for ; len(b) >= 16; b = b[16:] {
+		high |= le.Uint64(b) | le.Uint64(b[8:])
 	}
-	for ; at <= n-8; at += 8 {
-		if le.Uint64(b[at:])&highBits != 0 {
-			return utf8.Valid(b[at:])
-		}
+	if len(b) >= 8 {
+		high |= le.Uint64(b)
 	}
-	// The last eight bytes, some of which have been seen; the text before is ASCII, so that a letter may start at them only.
-	return le.Uint64(b[n-8:])&highBits == 0 || utf8.Valid(b[at:])
+	return high&highBits == 0
 }
 
-// plainKey reports whether a key is ASCII without NUL. The others need a closer look.
-func plainKey(b []byte) bool {
+// isShortASCII is isASCII for less than eight bytes.
+func isShortASCII(b []byte) bool {
 	n := len(b)
-	if n < 8 {
-		for _, c := range b {
-			if c-1 >= utf8.RuneSelf-1 {
-				return false
-			}
+	switch {
+	case n >= 4:
+		return (le.Uint32(b)|le.Uint32(b[n-4:]))&uint32(highBits&0xffffffff) == 0
+	case n > 0:
+		return b[0]|b[n/2]|b[n-1] < utf8.RuneSelf
+	}
+	return true
+}
+
+// putKey copies a key to the start of b and reports whether it is ASCII without NUL; the others need a closer look. Words
+// are looked at on their way: a processor would have to wait for a look at what it has just written in other pieces.
+func putKey(b []byte, key string) bool {
+	from := bytesOf(key)
+	n := len(from)
+	b = b[:n]
+	switch {
+	case n > 16:
+		copy(b, from)
+		return isPlain(from)
+	case n >= 8: // two words that may overlap
+		v, w := le.Uint64(from), le.Uint64(from[n-8:])
+		le.PutUint64(b, v)
+		le.PutUint64(b[n-8:], w)
+		return (v|(v-lowBits)|w|(w-lowBits))&highBits == 0
+	case n >= 4:
+		v, w := le.Uint32(from), le.Uint32(from[n-4:])
+		le.PutUint32(b, v)
+		le.PutUint32(b[n-4:], w)
+		both := uint64(v) | uint64(w)<<32
+		return (both|(both-lowBits))&highBits == 0
+	}
+	copy(b, from)
+	return isPlain(from)
+}
+
+func isPlain(key []byte) bool {
+	var bad byte
+	for _, c := range key {
+		bad |= c | (c - 1)
+	}
+	return bad < utf8.RuneSelf
+}
+
+// putText copies a text to the start of b and reports whether it is UTF-8. Short texts are looked at on their way, as keys.
+func putText(b []byte, s string) bool {
+	from := bytesOf(s)
+	n := len(from)
+	b = b[:n]
+	switch {
+	case n < 8 || n > 32:
+		copy(b, from)
+		return validText(from)
+	case n > 16:
+		v, w := le.Uint64(from), le.Uint64(from[8:])
+		x, y := le.Uint64(from[n-16:]), le.Uint64(from[n-8:])
+		le.PutUint64(b, v)
+		le.PutUint64(b[8:], w)
+		le.PutUint64(b[n-16:], x)
+		le.PutUint64(b[n-8:], y)
+		return (v|w|x|y)&highBits == 0 || utf8.Valid(from)
+	}
+	v, w := le.Uint64(from), le.Uint64(from[n-8:])
+	le.PutUint64(b, v)
+	le.PutUint64(b[n-8:], w)
+	return (v|w)&highBits == 0 || utf8.Valid(from)
+}
+
+// appendKey appends type (zero), key and NUL, or says why the text cannot be a key.
+func appendKey(dst []byte, key string) ([]byte, error) {
+	n := len(dst)
+	end := n + len(key) + 2
+	if end > cap(dst) {
+		dst = grow(dst, end-n)
+	}
+	dst = dst[:end]
+	dst[n], dst[end-1] = 0, 0
+	if !putKey(dst[n+1:], key) {
+		if err := checkKey(key); err != nil {
+			return dst, err
 		}
-		return true
 	}
-	var bad uint64
-	for at := 0; at <= n-8; at += 8 {
-		w := le.Uint64(b[at:])
-		bad |= w | (w - lowBits)
-	}
-	w := le.Uint64(b[n-8:])
-	return (bad|w|(w-lowBits))&highBits == 0
+	return dst, nil
 }
 
 // checkKey says why a text cannot be a key.

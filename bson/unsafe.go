@@ -15,7 +15,7 @@ import (
 //  2. at[T] is only asked of a place whose value is a T, or of a named type whose underlying type is that of T.
 //     A codec is only given places of the type that it was compiled for, so that this is settled when it is compiled.
 //  3. field and item stay inside the value: spots come from reflect, item numbers are below the length.
-//  4. Behind inside(v) is memory that belongs to an interface. It is read, never written.
+//  4. Behind inside(v) is memory that belongs to an interface, behind bytesOf(s) that of a text. It is read, never written.
 //  5. aliasText and the boxes hand out memory that nobody writes afterwards. An arena writes each byte or word once,
 //     before it hands it out, and forgets it then. With StringsAliased the caller has promised the same for the input.
 //  6. Boxed words hold no pointers; boxed strings lie in a []string, so that the collector sees what they point to.
@@ -96,6 +96,9 @@ func target(v any) (place, bool) {
 
 // aliasText returns bytes as text that shares them.
 func aliasText(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// bytesOf returns the bytes of a text, for reading.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // quick finds the codec of a value's type by the address of the type's description: a table that later types
 // overwrite, in front of the real one.
