@@ -100,12 +100,12 @@ func (f *following) rollBack(to store.OpTime) error {
 		return fmt.Errorf("rolling back to %v would undo the committed %v", to, committed)
 	}
 	m.log.Info("rolling back", "member", m.self, "from", m.Store.Latest().OpTime().String(), "to", to.String())
-	m.tell(f.ctx, repl.Recover{Role: repl.RoleRollback})
+	f.insist(repl.Recover{Role: repl.RoleRollback})
 	if err := m.Store.TruncateAfter(to); err != nil {
 		m.log.Warn("rollback needs a copy", "member", m.self, "error", err)
-		return err
+		return f.copyAll()
 	}
-	m.tell(f.ctx, repl.Rolled{To: repl.OpTime(to)})
+	f.insist(repl.Rolled{To: repl.OpTime(to)})
 	return errors.New("rolled back: pulling begins anew")
 }
 
@@ -120,10 +120,11 @@ func (f *following) copyAll() error {
 		return errors.New("the source's oplog does not reach back to this member's data, and its data is out of reach")
 	}
 	f.m.log.Info("copying all data", "member", f.m.self, "from", f.from)
-	f.m.tell(f.ctx, repl.Recover{Role: repl.RoleStartup2})
+	f.insist(repl.Recover{Role: repl.RoleStartup2})
 	f.m.Store.Adopt(source.store)
+	f.m.Store.SetCommitted(store.OpTime(f.m.progress.Load().Commit)) // what was known of the commit point stays true
 	op := f.m.Store.Latest().OpTime()
 	f.m.clock.advance(op.TS)
-	f.m.tell(f.ctx, repl.Rolled{To: repl.OpTime(op)})
+	f.insist(repl.Rolled{To: repl.OpTime(op)})
 	return errors.New("copied all data: pulling begins anew")
 }

@@ -59,7 +59,7 @@ func runFind(_ context.Context, m *Member, r *Request) (bson.D, error) {
 	case coll.Options().ViewOn != "":
 		return m.findOnView(r, sn, coll, a)
 	case a.tailable:
-		return m.openTail(r, sn, coll, a, q)
+		return m.openTail(r, coll, a, q)
 	}
 	seq, plan, err := q.run(coll)
 	if err != nil {

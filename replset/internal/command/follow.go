@@ -22,6 +22,7 @@ type following struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	news   chan struct{} // capacity 1: something was applied
+	left   []repl.Event  // what the owner could not be told since it waited for the end; run's, and the owner's after it
 }
 
 // follow pulls from whom the node wants to pull, and from nobody else. Only the owner calls it.
@@ -49,7 +50,17 @@ func (m *Member) stopFollowing() {
 		m.following = nil
 		f.cancel()
 		f.wg.Wait()
+		m.owed = append(m.owed, f.left...)
 	}
+}
+
+// insist tells the owner of a change that is made already. The owner may be waiting for this very goroutine to end: then
+// it finds the event afterwards. Only run calls it.
+func (f *following) insist(ev repl.Event) {
+	if len(f.left) == 0 && f.m.told(f.ctx, ev) {
+		return
+	}
+	f.left = append(f.left, ev)
 }
 
 // run pulls until it is cancelled, and begins again after a failure.

@@ -135,7 +135,8 @@ type Member struct {
 	written    chan struct{} // capacity 1: the store has new entries
 	state      atomic.Pointer[topology]
 	progress   atomic.Pointer[progress]
-	following  *following // the owner's alone
+	following  *following   // the owner's alone
+	owed       []repl.Event // the owner's alone: events that the last following left
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc

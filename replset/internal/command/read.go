@@ -26,7 +26,7 @@ func (m *Member) Read(r *Request) (*store.Snapshot, error) {
 		if m.opt.Misbehave == LostWrite {
 			return m.Store.Latest(), nil
 		}
-		return m.Store.CommittedSnapshot(), nil
+		return m.committed(r.ctx)
 	case "linearizable":
 		if err := m.linearize(r); err != nil {
 			return nil, err
@@ -35,6 +35,22 @@ func (m *Member) Read(r *Request) (*store.Snapshot, error) {
 		return nil, mongoerr.Server(mongoerr.CodeInvalidOptions, "readConcern level snapshot is only valid in multi-statement transactions")
 	}
 	return m.Store.Latest(), nil
+}
+
+// committed is what a majority has. A member that has just copied another one's data may hold nothing so old: it waits
+// until the commit point has passed the copy.
+func (m *Member) committed(ctx context.Context) (*store.Snapshot, error) {
+	for {
+		p := m.progress.Load()
+		if sn := m.Store.CommittedSnapshot(); !m.Store.Committed().Less(sn.OpTime()) {
+			return sn, nil
+		}
+		select {
+		case <-p.changed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 }
 
 // awaitTime waits until this member has applied (or knows as committed) everything up to a cluster time.

@@ -64,6 +64,7 @@ func (m *Member) own() {
 			continue
 		}
 		answers := m.step(v.event)
+		m.settle()
 		if v.done != nil {
 			v.done <- answers
 		}
@@ -72,6 +73,15 @@ func (m *Member) own() {
 			wait = time.Until(next)
 		}
 		timer.Reset(max(wait, 0))
+	}
+}
+
+// settle deals with what a run of pulling that has ended could not tell any more. Only the owner calls it.
+func (m *Member) settle() {
+	for len(m.owed) > 0 {
+		ev := m.owed[0]
+		m.owed = m.owed[1:]
+		m.step(ev)
 	}
 }
 
@@ -150,12 +160,17 @@ func (m *Member) publish() {
 }
 
 // tell gives the owner an event without waiting for what comes of it.
-func (m *Member) tell(ctx context.Context, ev repl.Event) {
+func (m *Member) tell(ctx context.Context, ev repl.Event) { m.told(ctx, ev) }
+
+// told is tell, and says whether the owner has taken the event.
+func (m *Member) told(ctx context.Context, ev repl.Event) bool {
 	select {
 	case m.visits <- visit{event: ev}:
+		return true
 	case <-ctx.Done():
 	case <-m.ctx.Done():
 	}
+	return false
 }
 
 // ask gives the owner an event and waits until it has been dealt with and published.

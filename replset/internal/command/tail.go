@@ -16,12 +16,13 @@ const awaitDefault = time.Second
 type tailSource struct {
 	q    *findQuery
 	coll *store.Coll    // of the newest snapshot taken
-	last store.RecordID // the newest record looked at
+	last store.RecordID // nothing up to here is wanted any more
+	seen store.RecordID // the newest record looked at, 0: none; last may be a place between records
 }
 
 // openTail starts a tailable cursor. The oplog is entered at the timestamp that the
 // filter asks for, not at its beginning.
-func (m *Member) openTail(r *Request, sn *store.Snapshot, coll *store.Coll, a *findArgs, q *findQuery) (bson.D, error) {
+func (m *Member) openTail(r *Request, coll *store.Coll, a *findArgs, q *findQuery) (bson.D, error) {
 	if !coll.Options().Capped {
 		return nil, mongoerr.Server(mongoerr.CodeBadValue, "error processing query: ns=%sTree: $and\nSort: {}\nProj: {}\n tailable cursor requested on non capped collection", a.ns)
 	}
@@ -33,7 +34,6 @@ func (m *Member) openTail(r *Request, sn *store.Snapshot, coll *store.Coll, a *f
 	if coll.Count() == 0 && !a.await && a.ns != store.OplogNS {
 		return emptyCursor(a.ns), nil // a tailable cursor on an empty collection is dead at once
 	}
-	_ = sn
 	return m.open(r, c, a.firstSize(), false, nil)
 }
 
@@ -61,7 +61,7 @@ func (t *tailSource) close() {}
 
 func (t *tailSource) next() (bson.Raw, bool, error) {
 	for rid, doc := range t.coll.Records(t.last + 1) {
-		t.last = rid
+		t.last, t.seen = rid, rid
 		if ok, _, err := t.q.Filter.Eval(doc); err != nil || !ok {
 			if err != nil {
 				return nil, false, err
@@ -74,14 +74,23 @@ func (t *tailSource) next() (bson.Raw, bool, error) {
 		doc, err := t.q.project(doc)
 		return doc, err == nil, err
 	}
+	t.seen = max(t.seen, t.coll.LastRecord())
 	return nil, false, nil
 }
 
-// advance takes a new snapshot. The record last seen must still be there, or some
-// between may have been missed.
+// advance takes a new snapshot. The record last seen must still be there, or some between may have been missed; of the
+// oplog it must be the same, or a rollback has put others before it.
 func (t *tailSource) advance(coll *store.Coll) error {
-	if first := coll.FirstRecord(); t.last > 0 && first > t.last && coll.NS() != store.OplogNS {
-		return positionLost(t.last)
+	if t.seen > 0 {
+		lost := coll.FirstRecord() > t.seen
+		if coll.NS() == store.OplogNS {
+			before, _ := t.coll.Get(t.seen)
+			now, ok := coll.Get(t.seen)
+			lost = !ok || store.EntryOpTime(before) != store.EntryOpTime(now)
+		}
+		if lost {
+			return positionLost(t.seen)
+		}
 	}
 	t.coll = coll
 	return nil
