@@ -106,6 +106,23 @@ func TestPriorityZeroIsNeverPrimary(t *testing.T) {
 	}
 }
 
+func TestMemberThatMayNotRuleLendsItsLeadToTheOneThatMay(t *testing.T) {
+	members := ordinary(3)
+	members[2].Priority = 0
+	s := newSim(t, 6, members)
+	s.run(time.Second)
+	s.quiet = true
+	s.run(200 * time.Millisecond)
+	s.write(0, s.nodes[0].Topology().Term) // the last entry before the crash reaches member 2 alone
+	s.nodes[0] = nil
+	s.logs[2] = append(s.logs[2], s.last(0))
+	s.step(2, Applied{OpTime: s.last(2)})
+	s.run(5 * time.Second)
+	if s.writable() != 1 {
+		t.Errorf("member %d rules, not the one that may", s.writable())
+	}
+}
+
 func TestEveryMemberLearnsSoonWhatIsCommitted(t *testing.T) {
 	s := newSim(t, 5, ordinary(5))
 	s.run(time.Second)

@@ -56,21 +56,23 @@ func (n *Node) Members() []MemberView {
 	return out
 }
 
-// syncFrom is the primary for a follower, a fresher member for a winner that catches up.
+// syncFrom is the primary for a follower, a fresher member for a winner that catches up. Without a primary a follower
+// pulls from a fresher member too: else a member that may not become primary could be ahead of the only one that may, and
+// would refuse it its vote for ever.
 func (n *Node) syncFrom() int {
-	if n.role == RoleArbiter {
+	switch {
+	case n.role == RoleArbiter:
 		return None
-	}
-	if n.role == RolePrimary {
-		if n.catchUp.IsZero() {
-			return None
-		}
+	case n.role == RolePrimary && n.catchUp.IsZero():
+		return None
+	case n.role == RolePrimary:
 		return n.freshest()
-	}
-	if n.primary == None || n.primary == n.self {
+	case n.primary != None && n.primary != n.self:
+		return n.primary
+	case n.role == RoleStartup2: // a first copy is taken from a primary
 		return None
 	}
-	return n.primary
+	return n.freshest()
 }
 
 // Heir is the member to hand over to: electable, alive, caught up with op, of the highest priority; None if there is
