@@ -125,7 +125,8 @@ func (b *batches) more(ctx context.Context) error {
 	op := b.follow(c)
 	op.Decode = func(reply bson.Raw, _ operation.Result) error { return b.take(reply, "nextBatch") }
 	if err := b.h.run(ctx, c, op); err != nil {
-		if mongoerr.IsNetwork(err) || mongoerr.Code(err) == mongoerr.CodeCursorNotFound {
+		late := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+		if mongoerr.IsNetwork(err) && !late || mongoerr.Code(err) == mongoerr.CodeCursorNotFound {
 			b.id = 0 // it cannot, or need not, be closed
 			b.release()
 		}
@@ -162,12 +163,24 @@ func (b *batches) finish(ctx context.Context) {
 	}
 }
 
-// killTimeout bounds how long the closing of a cursor may take.
-const killTimeout = 5 * time.Second
+// killTimeout bounds how long the closing of a cursor may take; killLate, how long if the caller's time is up already.
+const (
+	killTimeout = 5 * time.Second
+	killLate    = time.Second
+)
 
-// kill closes the cursor at the server. Failure is of no consequence: the server forgets idle cursors by itself.
+// kill closes the cursor at the server. Failure is of no consequence: the server forgets idle cursors by itself. So
+// a member that is out of reach is not waited for.
 func (b *batches) kill(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTimeout)
+	if s := b.h.client.cluster.Description().Server(b.server); s == nil || !s.Kind.Known() {
+		b.id = 0
+		return
+	}
+	limit := killTimeout
+	if ctx.Err() != nil {
+		limit = killLate
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	c := newCmd("killCursors", b.db+"."+b.coll, b.coll)
 	var start int

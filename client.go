@@ -2,6 +2,7 @@ package sextant
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,9 @@ type Client struct {
 	closed atomic.Bool
 	done   chan struct{} // closed when Close has finished
 }
+
+// String names the client's seeds. It also keeps fmt from walking into the configuration, which holds the password.
+func (cl *Client) String() string { return "sextant client of " + strings.Join(cl.cfg.Hosts, ",") }
 
 // ReadPreference is the read preference of the client: that of the configuration, else primary.
 func (cl *Client) ReadPreference() *readpref.ReadPref { return cl.set.effectiveReadPref() }

@@ -3,6 +3,7 @@ package sextant
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"net"
 	"time"
@@ -65,3 +66,28 @@ type Config struct {
 	// Monitor is told what happens: commands, pools, heartbeats, topology changes, selections.
 	Monitor *event.Monitor
 }
+
+// plainConfig is a Config without its methods.
+type plainConfig Config
+
+// veiled stands where something secret is not shown.
+const veiled = "xxxxx"
+
+// Format prints the configuration, for every verb without what may be secret: the password, and the values of
+// AuthMechanismProperties.
+func (c Config) Format(s fmt.State, verb rune) {
+	if c.Password != "" {
+		c.Password = veiled
+	}
+	if len(c.AuthMechanismProperties) > 0 {
+		props := make(map[string]string, len(c.AuthMechanismProperties))
+		for name := range c.AuthMechanismProperties {
+			props[name] = veiled
+		}
+		c.AuthMechanismProperties = props
+	}
+	fmt.Fprintf(s, fmt.FormatString(s, verb), plainConfig(c))
+}
+
+// LogValue is what Format prints: no log handler gets to see the fields themselves.
+func (c Config) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", c)) }

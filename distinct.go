@@ -32,7 +32,7 @@ func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, fil
 	if field == "" {
 		cm.fail(argument(cm.name, cm.ns, "the field's name is empty"))
 	}
-	cm.b = bson.AppendString(cm.b, "key", field)
+	cm.text("key", field)
 	cm.docAs("query", "filter", filter)
 	cm.collation(o.Collation)
 	cm.any("comment", o.Comment)

@@ -2,8 +2,10 @@ package sextant
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
@@ -23,6 +25,16 @@ func newCmd(name, ns, target string) *cmd {
 	return &cmd{name: name, ns: ns, b: bson.AppendString(make([]byte, 0, 256), name, target)}
 }
 
+// text appends a string as it is. One that is not UTF-8 must not reach the server, which would close the connection
+// on it, and with it the whole pool.
+func (c *cmd) text(key, v string) {
+	if !utf8.ValidString(v) {
+		c.fail(encodeError(c.name, c.ns, "the "+key, fmt.Errorf("%q is not UTF-8", v)))
+		return
+	}
+	c.b = bson.AppendString(c.b, key, v)
+}
+
 func (c *cmd) fail(err error) {
 	if c.err == nil {
 		c.err = err
@@ -32,7 +44,7 @@ func (c *cmd) fail(err error) {
 // str appends a string that is not empty.
 func (c *cmd) str(key, v string) {
 	if v != "" {
-		c.b = bson.AppendString(c.b, key, v)
+		c.text(key, v)
 	}
 }
 
@@ -147,7 +159,7 @@ func (c *cmd) docs(key string, vs []any) {
 	var start int
 	c.b, start = bson.BeginArrayElement(c.b, key)
 	for i, v := range vs {
-		c.doc(index(i), v)
+		c.docAs(index(i), "element "+index(i)+" of "+key, v)
 	}
 	c.b = bson.EndDocument(c.b, start)
 }
@@ -213,7 +225,11 @@ func isNil(v any) bool {
 }
 
 func nilDocument(op, ns, what string) error {
-	return &mongoerr.Error{Op: op, NS: ns, Stage: mongoerr.StageConfig, Message: what + " is nil (to match everything, pass bson.D{})", Cause: ErrNilDocument}
+	message := what + " is nil"
+	if what == "the filter" {
+		message += " (to match everything, pass bson.D{})"
+	}
+	return &mongoerr.Error{Op: op, NS: ns, Stage: mongoerr.StageConfig, Message: message, Cause: ErrNilDocument}
 }
 
 // firstKey is the first key of the document at the start of b.

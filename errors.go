@@ -1,6 +1,7 @@
 package sextant
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/sextantdb/sextant/mongoerr"
@@ -31,6 +32,14 @@ func encodeError(op, ns, what string, err error) error {
 // decodeError wraps a failure to turn a reply's BSON into the caller's type.
 func decodeError(op, ns, server string, err error) error {
 	return &mongoerr.Error{Op: op, NS: ns, Server: server, Stage: mongoerr.StageDecode, Message: "the reply cannot be decoded: " + err.Error(), Cause: err}
+}
+
+// words is what an error says, without naming the stage again.
+func words(err error) string {
+	if e, ok := errors.AsType[*mongoerr.Error](err); ok && e.Message != "" {
+		return e.Message
+	}
+	return err.Error()
 }
 
 // configError is the error for a configuration that cannot be used, whatever the servers say.

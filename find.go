@@ -2,6 +2,7 @@ package sextant
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
@@ -153,10 +154,13 @@ func findCmd(h *handle, filter any, o *FindOptions) *cmd {
 	if o.Skip < 0 {
 		c.fail(argument(c.name, c.ns, "Skip is negative (%d)", o.Skip))
 	}
+	if o.Limit == math.MinInt64 || o.BatchSize == math.MinInt32 {
+		c.fail(argument(c.name, c.ns, "Limit or BatchSize is the least number there is, which has no positive counterpart"))
+	}
 	limit, size, single := findNumbers(o.Limit, o.BatchSize)
 	c.i64("skip", o.Skip)
 	c.i64("limit", limit)
-	if !single && limit > 0 && int64(size) == limit {
+	if !single && limit > 0 && int64(size) == limit && size < math.MaxInt32 {
 		size++ // else the server would keep the cursor open after the last document (CRUD specification, "batchSize")
 	}
 	if !(single && limit == 1) { // a single document needs no size of its batch

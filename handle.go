@@ -75,7 +75,7 @@ func (h *handle) run(ctx context.Context, c *cmd, op *operation.Op) error {
 	}
 	if h.set.writeConcern != nil {
 		if err := h.set.writeConcern.Validate(); err != nil {
-			return argument(c.name, h.ns(), "%v", err)
+			return argument(c.name, h.ns(), "%s", words(err))
 		}
 	}
 	if err := h.client.ready(c.name, h.ns()); err != nil {

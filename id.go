@@ -23,10 +23,9 @@ func appendInsert(dst []byte, doc any, newID func() bson.ObjectID) ([]byte, bson
 	if err != nil {
 		return dst, bson.RawValue{}, err
 	}
-	if raw, ok := doc.(bson.Raw); ok {
-		if err := raw.Validate(); err != nil {
-			return dst, bson.RawValue{}, err
-		}
+	// Raw bytes and marshalers of the caller's may have put anything in, at any depth.
+	if err := bson.Raw(dst[start:]).Validate(); err != nil {
+		return dst, bson.RawValue{}, err
 	}
 	id := bson.Raw(dst[start:]).Lookup("_id")
 	f := idFieldOf(doc)

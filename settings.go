@@ -2,6 +2,7 @@ package sextant
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/sextantdb/sextant/concern"
 	"github.com/sextantdb/sextant/readpref"
@@ -60,6 +61,8 @@ func checkDatabase(name string) error {
 		return argument("", "", "the database name %.20q... has %d bytes: at most 63 are allowed", name, len(name))
 	case name == "$external":
 		return nil
+	case !utf8.ValidString(name):
+		return argument("", "", "the database name %q is not UTF-8", name)
 	}
 	if i := strings.IndexAny(name, "\x00/\\. \"$"); i >= 0 {
 		return argument("", "", "the database name %q must not contain %q", name, name[i])
@@ -74,6 +77,8 @@ func checkCollection(db, name string) error {
 		return argument("", db, "the collection name is empty")
 	case strings.IndexByte(name, 0) >= 0:
 		return argument("", db, "the collection name %q contains a zero byte", name)
+	case !utf8.ValidString(name):
+		return argument("", db, "the collection name %q is not UTF-8", name)
 	}
 	return nil
 }

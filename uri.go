@@ -78,7 +78,7 @@ func (c *Config) fromReadOptions(u *connstring.URI) error {
 	if u.ReadPreference != "" {
 		var err error
 		if mode, err = readpref.ParseMode(u.ReadPreference); err != nil {
-			return configError("readPreference: %v", err)
+			return configError("readPreference: %s", words(err))
 		}
 	}
 	var opts []readpref.Option
@@ -90,7 +90,7 @@ func (c *Config) fromReadOptions(u *connstring.URI) error {
 	}
 	rp, err := readpref.New(mode, opts...)
 	if err != nil {
-		return configError("the options readPreference, readPreferenceTags, maxStalenessSeconds: %v", err)
+		return configError("the options readPreference, readPreferenceTags, maxStalenessSeconds: %s", words(err))
 	}
 	c.ReadPreference = rp
 	return nil

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sextantdb/sextant/internal/auth"
 	"github.com/sextantdb/sextant/internal/topology"
@@ -12,7 +13,7 @@ import (
 
 // validate says what cannot be used whatever the servers say. With Strict, that is also any warning.
 func (c *Config) validate() error {
-	for _, check := range []func() error{c.checkHosts, c.checkAuth, c.checkPool, c.checkTimes, c.checkModes} {
+	for _, check := range []func() error{c.checkHosts, c.checkAuth, c.checkPool, c.checkTimes, c.checkModes, c.checkTexts} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -103,12 +104,27 @@ func (c *Config) checkTimes() error {
 	return nil
 }
 
+// checkTexts refuses bytes that no server could read. The values are not shown: they may be secret.
+func (c *Config) checkTexts() error {
+	for name, v := range map[string]string{
+		"user name": c.Username, "password": c.Password, "authSource": c.AuthSource, "database": c.Database, "appName": c.AppName,
+	} {
+		if !utf8.ValidString(v) {
+			return configError("the %s is not UTF-8", name)
+		}
+	}
+	if c.ReadConcern != nil && !utf8.ValidString(c.ReadConcern.Level) {
+		return configError("the readConcernLevel is not UTF-8")
+	}
+	return nil
+}
+
 func (c *Config) checkModes() error {
 	if err := c.ReadPreference.Validate(); err != nil {
-		return configError("readPreference: %v", err)
+		return configError("%s", words(err))
 	}
 	if err := c.WriteConcern.Validate(); err != nil {
-		return configError("write concern: %v", err)
+		return configError("%s", words(err))
 	}
 	heartbeat := c.HeartbeatFrequency
 	if heartbeat == 0 {

@@ -7,6 +7,7 @@ package concern
 import (
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
@@ -110,6 +111,8 @@ func (w *Write) Validate() error {
 		return mongoerr.New(mongoerr.StageConfig, "write concern: w is %d; 0 or more is needed", n)
 	case isString && s == "":
 		return mongoerr.New(mongoerr.StageConfig, "write concern: w is an empty string")
+	case isString && !utf8.ValidString(s):
+		return mongoerr.New(mongoerr.StageConfig, "write concern: w is %q, which is not UTF-8", s)
 	case w.WTimeout < 0:
 		return mongoerr.New(mongoerr.StageConfig, "write concern: wtimeout is %v; 0 or more is needed", w.WTimeout)
 	case isNumber && n == 0 && w.Journal != nil && *w.Journal:

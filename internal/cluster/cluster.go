@@ -108,7 +108,7 @@ func New(cfg Config) *Cluster {
 		inbox:     make(chan report), closing: make(chan struct{}), ended: make(chan struct{}),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.view.Store(&view{desc: topology.New(cfg.Topology, time.Now()), changed: make(chan struct{})})
+	c.view.Store(&view{desc: topology.New(cfg.Topology, time.Time{}), changed: make(chan struct{})})
 	return c
 }
 

@@ -27,7 +27,7 @@ func (c *Cluster) report(ev topology.Event) {
 // open makes the servers of the seeds and starts their monitors, before the owner runs, so that who has started the
 // cluster can ask them at once.
 func (c *Cluster) open() {
-	first := c.view.Load().desc
+	first := topology.New(c.cfg.Topology, time.Now()) // from now on somebody asks the seeds
 	c.install(first, first.Open())
 }
 

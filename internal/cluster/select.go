@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"time"
 
@@ -67,6 +66,9 @@ func (c *Cluster) await(ctx context.Context, w topology.Want, e event.SelectionE
 			return s, nil
 		}
 		err := c.hopeless(v, w)
+		if err == nil && w.Address != "" && failedSince(v.desc.Server(w.Address), start) {
+			err = selectionError(v.desc.Explain(w, time.Now()), waitedFor(start))
+		}
 		if err == nil {
 			if !waiting {
 				waiting = true
@@ -79,7 +81,7 @@ func (c *Cluster) await(ctx context.Context, w topology.Want, e event.SelectionE
 			if over, err = c.pause(ctx, v, limit, nag); !over {
 				continue
 			}
-			err = c.failure(w, time.Since(start), err)
+			err = c.failure(w, start, err)
 		}
 		e.Err = err
 		tell(event.SelectionFailed)
@@ -103,12 +105,12 @@ func (c *Cluster) pause(ctx context.Context, v *view, limit *time.Timer, nag *ti
 }
 
 // failure is the error of a selection that waited in vain.
-func (c *Cluster) failure(w topology.Want, waited time.Duration, cause error) error {
+func (c *Cluster) failure(w topology.Want, start time.Time, cause error) error {
 	if errors.Is(cause, mongoerr.ErrClientClosed) {
 		return closedError()
 	}
 	verdict := c.Description().Explain(w, time.Now())
-	e := selectionError(verdict, fmt.Sprintf(" (waited %s)", event.FormatDuration(waited.Round(time.Millisecond))))
+	e := selectionError(verdict, waitedFor(start))
 	if cause == nil {
 		e.TimedOut = true
 		return e
@@ -116,6 +118,10 @@ func (c *Cluster) failure(w topology.Want, waited time.Duration, cause error) er
 	e.TimedOut = errors.Is(cause, context.DeadlineExceeded)
 	e.Cause = ended{cause, verdict.Cause}
 	return e
+}
+
+func waitedFor(start time.Time) string {
+	return " (waited " + event.FormatDuration(time.Since(start).Round(time.Millisecond)) + ")"
 }
 
 // selectionError prints a verdict: the sentence, a remark, and a line a member. The sentence tells the cause already,
@@ -165,6 +171,12 @@ func (c *Cluster) hopeless(v *view, w topology.Want) error {
 		return selectionError(v.desc.Explain(w, time.Now()), "")
 	}
 	return nil
+}
+
+// failedSince says whether a check of the one member that will do has failed while somebody waited for it. What it is
+// waited for, a cursor say, will hardly outlive that; a connection that broke before may have been a matter of itself.
+func failedSince(s *topology.Server, start time.Time) bool {
+	return s != nil && !s.Kind.Known() && s.Err != nil && s.LastUpdate.After(start)
 }
 
 // lockedOut is the failed login of a member that would perhaps serve, if no member is out of reach for another reason. It

@@ -5,6 +5,7 @@ import (
 	"github.com/sextantdb/sextant/event"
 	"github.com/sextantdb/sextant/internal/pool"
 	"github.com/sextantdb/sextant/internal/wire"
+	"github.com/sextantdb/sextant/mongoerr"
 	"github.com/sextantdb/sextant/readpref"
 )
 
@@ -21,6 +22,10 @@ func (c *call) encode(pc *pool.Conn, t Target) ([]byte, error) {
 		return nil, err
 	}
 	msg = bson.EndDocument(c.appendEnvelope(msg, t), body)
+	// A server closes the connection on bytes that it cannot read, which costs everybody the pool.
+	if err := bson.Raw(msg[body:]).Validate(); err != nil {
+		return nil, mongoerr.Wrap(mongoerr.StageEncode, err, "the command would be malformed")
+	}
 	if limit := int(t.MaxBSON); limit > 0 && len(msg)-body > limit+Envelope {
 		return nil, tooLarge("the command has %d bytes; %s takes documents of at most %d, and commands %d longer",
 			len(msg)-body, t.Addr, limit, Envelope)

@@ -44,9 +44,8 @@ func (x *Executor) Run(ctx context.Context, op *Op) error {
 		return c.decorate(err, "")
 	}
 	c.trial = trial{kind: op.Kind, allowed: c.mayRetry()}
-	err := c.run(ctx)
-	c.release()
-	return err
+	defer c.release() // also when the caller's code panics
+	return c.run(ctx)
 }
 
 // call is one Run.

@@ -13,7 +13,7 @@ import (
 
 // Explain runs the rules of Candidates and keeps, for every member, why it stays or falls.
 func (d *Description) Explain(w Want, now time.Time) event.Verdict {
-	t := trial{d: d, w: &w, why: make([]reason, len(d.Servers))}
+	t := trial{d: d, w: &w, why: make([]reason, len(d.Servers)), now: now}
 	found := t.run()
 	v := event.Verdict{Want: w.String(), Topology: d.Kind, SetName: d.SetName, Cause: d.cause(&w, len(found))}
 	for i, s := range d.Servers {
@@ -87,13 +87,26 @@ func (s *Server) unavailable(now time.Time) string {
 		if s.Kind == event.PossiblePrimary {
 			return "not checked yet; another member takes it for the primary"
 		}
-		return "not checked yet"
+		return s.unheard(now)
 	}
 	text := s.trouble() + " (" + Short(s.Err) + ")"
 	if ago := now.Sub(s.Since); ago >= time.Second {
 		text += " for " + event.FormatDuration(ago.Truncate(time.Second))
 	}
 	return text
+}
+
+// slowAnswer is the time after which a server that was asked and has not answered yet is worth a word.
+const slowAnswer = 500 * time.Millisecond
+
+// unheard is what to say of a server that has told nothing yet, nor failed to: a black hole looks like this until the
+// time to connect is up.
+func (s *Server) unheard(now time.Time) string {
+	ago := now.Sub(s.Since)
+	if s.Since.IsZero() || ago < slowAnswer {
+		return "not checked yet"
+	}
+	return "silent for " + event.FormatDuration(ago.Truncate(100*time.Millisecond))
 }
 
 // Sorts of trouble.
@@ -122,7 +135,11 @@ func (s *Server) trouble() string {
 
 // Short is the heart of an error: its innermost cause, one line.
 func Short(err error) string {
+	var around *mongoerr.Error // the innermost
 	for {
+		if e, ok := err.(*mongoerr.Error); ok {
+			around = e
+		}
 		inner := errors.Unwrap(err)
 		if inner == nil || inner.Error() == "" {
 			break
@@ -136,9 +153,14 @@ func Short(err error) string {
 	line, _, _ := strings.Cut(text, "\n")
 	switch line {
 	case "context deadline exceeded", "i/o timeout":
-		return "timed out"
-	case "EOF":
-		return "connection closed by the server"
+		line = "timed out"
+	case "EOF", "unexpected EOF", "connection reset by peer", "broken pipe":
+		line = "connection closed by the server"
+	default:
+		return line
+	}
+	if around != nil && around.BeforeHandshake() && around.Message != "" {
+		line, _, _ = strings.Cut(around.Message, "\n") // which says what was going on, and what is commonly behind it
 	}
 	return line
 }

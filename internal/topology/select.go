@@ -13,7 +13,8 @@ import (
 type trial struct {
 	d   *Description
 	w   *Want
-	why []reason // nil if nobody asks
+	why []reason  // nil if nobody asks
+	now time.Time // of the asking
 }
 
 // rule is what let a server stay or made it fall.

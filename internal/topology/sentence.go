@@ -112,7 +112,7 @@ func (t *trial) groupOf(i int) (g group, note string) {
 		return same(0, "dropped by the caller's selector"), ""
 	case ruleUnavailable:
 		if s.Err == nil {
-			return same(2, "not checked yet"), ""
+			return same(2, s.unheard(t.now)), ""
 		}
 		return s.troubleGroup(), Short(s.Err)
 	case ruleKind:
