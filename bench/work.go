@@ -16,6 +16,8 @@ func must(err error) {
 	}
 }
 
+var aliasing = bson.Options{Strings: bson.StringsAliased}
+
 func loop(f func()) func(int) {
 	return func(n int) {
 		for range n {
@@ -51,6 +53,7 @@ func decoding[T, O any](data []byte) []candidate {
 	return []candidate{
 		{"official", loop(func() { must(official.Unmarshal(data, new(O))) })},
 		{"decode", loop(func() { must(bson.Unmarshal(data, new(T))) })},
+		{"aliasing", loop(func() { must(aliasing.Unmarshal(data, new(T))) })},
 	}
 }
 

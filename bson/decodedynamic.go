@@ -99,7 +99,7 @@ func (d *decoder) valueAt(t Type, from, to int, depth int, in container) (any, e
 			return nil, invalid("string %.60q is not UTF-8", b[4:len(b)-1])
 		}
 		s := d.cut(from+4, end)
-		if len(s) > maxShare {
+		if len(s) > maxShare || d.memory == StringsCopied {
 			return s, nil
 		}
 		return d.boxes.text(s), nil

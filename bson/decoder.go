@@ -1,9 +1,6 @@
 package bson
 
-import (
-	"sync"
-	"unicode/utf8"
-)
+import "sync"
 
 // decoder is what one decoding, or one Batch, carries along: where strings and boxed scalars go, and stacks for values
 // whose number is not known yet.
@@ -44,7 +41,10 @@ func newDecoder(ps *plans, size int) *decoder {
 // release forgets all that belongs to the document and gives the decoder back.
 func (d *decoder) release() {
 	d.endDocument()
-	d.chunk, d.boxes.texts = nil, nil
+	d.chunk = nil
+	if d.memory != StringsCopied {
+		d.boxes.reset(false)
+	}
 	decoders.Put(d)
 }
 
@@ -55,7 +55,10 @@ func (d *decoder) endDocument() {
 	} else {
 		d.expect -= (d.expect - used) / 8
 	}
-	d.filled, d.src, d.window = 0, nil, ""
+	d.filled = 0
+	if d.src != nil {
+		d.src, d.window = nil, ""
+	}
 	if len(d.elems) > 0 || len(d.items) > 0 { // there was an error
 		clear(d.elems)
 		clear(d.items)
@@ -65,6 +68,9 @@ func (d *decoder) endDocument() {
 
 // keep returns the text of a string, which has been checked.
 func (d *decoder) keep(b []byte) string {
+	if d.memory == StringsAliased {
+		return aliasText(b)
+	}
 	n := len(d.chunk)
 	end := n + len(b)
 	if end > cap(d.chunk) || end == n {
@@ -81,8 +87,6 @@ func (d *decoder) keepElsewhere(b []byte) string {
 	switch {
 	case len(b) == 0:
 		return ""
-	case d.memory == StringsAliased:
-		return aliasText(b)
 	case d.memory == StringsCopied || len(b) > maxShare:
 		return string(b)
 	}
@@ -96,7 +100,7 @@ func (d *decoder) newChunk(n int) {
 		n = maxChunk
 	}
 	d.filled += len(d.chunk)
-	d.boxes.texts = nil
+	d.boxes.another()
 	d.chunk = make([]byte, 0, min(n, maxChunk))
 }
 
@@ -119,7 +123,7 @@ func (d *decoder) text(v RawValue, t Type) (string, error) {
 
 // key is string for a key.
 func (d *decoder) key(b []byte) (string, error) {
-	if !utf8.Valid(b) {
+	if !validText(b) {
 		return "", invalid("key %q is not UTF-8", b)
 	}
 	return d.keep(b), nil

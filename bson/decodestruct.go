@@ -42,25 +42,24 @@ func (s *structCodec) fill(d *decoder, doc []byte, p place, depth int) error {
 		var f *field
 		if likely < len(s.fields) && s.fields[likely].matches(doc, pos) {
 			f = &s.fields[likely]
-			pos += len(f.key) + 1
-			likely++
+			pos += int(f.span)
 		} else {
-			var i int
-			var err error
-			if i, pos, err = s.seek(d, t, doc, pos, p, depth); err != nil {
+			i, behind, err := s.seek(d, t, doc, pos, likely, p, depth)
+			if err != nil {
 				return err
 			}
+			pos = behind
 			if i < 0 {
 				continue
 			}
-			f = &s.fields[i]
-			likely = i + 1
+			f, likely = &s.fields[i], i
 		}
+		likely++
 		if pos > end {
 			return invalid("key without end")
 		}
 		q := p
-		if f.at.hops == nil {
+		if f.near {
 			q = p.field(&f.at.spot)
 		} else {
 			q = f.at.reach(p)
@@ -74,7 +73,7 @@ func (s *structCodec) fill(d *decoder, doc []byte, p place, depth int) error {
 					return decodeUnder(invalid("%v does not fit", t), f.key)
 				}
 				text := b[4 : n+3]
-				if !validText(text) {
+				if !isASCII(text) && !utf8.Valid(text) {
 					return decodeUnder(invalid("string %.60q is not UTF-8", text), f.key)
 				}
 				*at[string](q) = d.keep(text)
@@ -128,12 +127,15 @@ func (s *structCodec) fill(d *decoder, doc []byte, p place, depth int) error {
 	return nil
 }
 
-// seek finds the field of the key at pos, and goes behind the key. An element without a field is dealt with, and the
-// field is -1.
-func (s *structCodec) seek(d *decoder, t Type, doc []byte, pos int, p place, depth int) (i, behind int, err error) {
+// seek finds the field of the key at pos, and goes behind the key; likely may be the one that matches could not tell. An
+// element without a field is dealt with, and the field is -1.
+func (s *structCodec) seek(d *decoder, t Type, doc []byte, pos, likely int, p place, depth int) (i, behind int, err error) {
 	z, _ := keyEnd(doc, pos)
 	key := doc[pos:z]
 	if t != 0 {
+		if likely < len(s.fields) && s.fields[likely].key == string(key) {
+			return likely, z + 1, nil
+		}
 		if i = s.position(key); i >= 0 {
 			return i, z + 1, nil
 		}
@@ -142,13 +144,11 @@ func (s *structCodec) seek(d *decoder, t Type, doc []byte, pos int, p place, dep
 	return -1, behind, err
 }
 
-// matches reports whether the key at doc[at:], with its NUL, is that of the field.
+// matches reports whether the key at doc[at:], with its NUL, is that of the field. It cannot tell for long keys, and at
+// the end of doc.
 func (f *field) matches(doc []byte, at int) bool {
-	if at+16 > len(doc) || len(f.key) >= 16 {
-		end := at + len(f.key)
-		return end < len(doc) && string(doc[at:end]) == f.key && doc[end] == 0
-	}
-	return (le.Uint64(doc[at:])^f.want[0])&f.mask[0]|(le.Uint64(doc[at+8:])^f.want[1])&f.mask[1] == 0
+	return at+16 <= len(doc) && f.span <= 16 &&
+		(le.Uint64(doc[at:])^f.want[0])&f.mask[0]|(le.Uint64(doc[at+8:])^f.want[1])&f.mask[1] == 0
 }
 
 // position finds the field of a key, -1 for none. A key in other case finds the lower-case field.

@@ -81,7 +81,26 @@ func (ps *plans) appendCommon(dst []byte, d []E, depth int) ([]byte, int, error)
 			dst = grow(dst, len(e.Key)+18)
 		}
 		b := dst[:k+16] // room for any scalar
-		if !putKey(b[n+1:], e.Key) {
+		key, to := bytesOf(e.Key), b[n+1:k-1]
+		var bad uint64
+		switch len(key) { // as in putKey, without a call
+		case 4, 5, 6, 7:
+			v, w := le.Uint32(key), le.Uint32(key[len(key)-4:])
+			le.PutUint32(to, v)
+			le.PutUint32(to[len(to)-4:], w)
+			bad = uint64(v) | uint64(w)<<32
+			bad |= bad - lowBits
+		case 8, 9, 10, 11, 12, 13, 14, 15, 16:
+			v, w := le.Uint64(key), le.Uint64(key[len(key)-8:])
+			le.PutUint64(to, v)
+			le.PutUint64(to[len(to)-8:], w)
+			bad = v | (v - lowBits) | w | (w - lowBits)
+		default:
+			if !putKey(to, e.Key) {
+				return dst, i, nil
+			}
+		}
+		if bad&highBits != 0 {
 			return dst, i, nil
 		}
 		b[k-1] = 0
@@ -105,6 +124,12 @@ func (ps *plans) appendCommon(dst []byte, d []E, depth int) ([]byte, int, error)
 			dst = b[:k+8]
 			continue
 		}
+		if x, ok := e.Value.(float64); ok {
+			b[n] = byte(TypeDouble)
+			le.PutUint64(value, math.Float64bits(x))
+			dst = b[:k+8]
+			continue
+		}
 		if x, ok := e.Value.(D); ok {
 			if x == nil || depth == MaxDepth {
 				return dst, i, nil
@@ -117,22 +142,14 @@ func (ps *plans) appendCommon(dst []byte, d []E, depth int) ([]byte, int, error)
 			continue
 		}
 		switch x := e.Value.(type) {
-		case float64:
-			b[n] = byte(TypeDouble)
-			le.PutUint64(value, math.Float64bits(x))
-			dst = b[:k+8]
 		case bool:
 			b[n] = byte(TypeBoolean)
-			value[0] = 0
-			if x {
-				value[0] = 1
-			}
+			value[0] = boolByte(x)
 			dst = b[:k+1]
 		case int:
 			b[n] = byte(TypeInt32)
 			le.PutUint64(value, uint64(x))
-			dst = b[:k+4]
-			if int(int32(x)) != x {
+			if dst = b[:k+4]; int(int32(x)) != x {
 				b[n] = byte(TypeInt64)
 				dst = b[:k+8]
 			}

@@ -17,10 +17,14 @@ func encodeString(_ *plans, dst []byte, s string, _ int) ([]byte, Type, error) {
 func notUTF8(s string) error { return fmt.Errorf("the string %.60q is not UTF-8", s) }
 
 func encodeBool(_ *plans, dst []byte, v bool, _ int) ([]byte, Type, error) {
+	return append(dst, boolByte(v)), TypeBoolean, nil
+}
+
+func boolByte(v bool) byte {
 	if v {
-		return append(dst, 1), TypeBoolean, nil
+		return 1
 	}
-	return append(dst, 0), TypeBoolean, nil
+	return 0
 }
 
 // encodeSmall is for the integers that always fit an int32.

@@ -61,10 +61,7 @@ func (s *structCodec) encode(ps *plans, dst []byte, p place, depth int) ([]byte,
 			le.PutUint64(b[k:], math.Float64bits(*at[float64](q)))
 			dst = dst[:n+k+8]
 		case opBool:
-			b[k] = 0
-			if *at[bool](q) {
-				b[k] = 1
-			}
+			b[k] = boolByte(*at[bool](q))
 			dst = dst[:n+k+1]
 		case opObjectID:
 			*(*ObjectID)(b[k:]) = *at[ObjectID](q)

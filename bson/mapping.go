@@ -75,15 +75,20 @@ func simpleMap[T any](cc *compiler, t reflect.Type, enc func(*plans, []byte, T, 
 		} else if d.ps.opts.ZeroMaps {
 			clear(*m)
 		}
-		for s := scan(v.Value); s.next(); {
-			key, err := d.key(s.key())
+		for doc, pos := v.Value, 4; pos < len(doc)-1; { // enter has looked at the lengths
+			t := Type(doc[pos])
+			z, _ := keyEnd(doc, pos+1)
+			key, err := d.key(doc[pos+1 : z])
 			if err != nil {
 				return err
 			}
-			x, ok := read(d, s.value())
+			size := payloadLen(t, doc[z+1:])
+			v := RawValue{t, doc[z+1 : z+1+size : z+1+size]}
+			pos = z + 1 + size
+			x, ok := read(d, v)
 			if !ok {
 				y := new(T)
-				if err := elem.dec(d, s.value(), placeOf(reflect.ValueOf(y)), depth+1); err != nil {
+				if err := elem.dec(d, v, placeOf(reflect.ValueOf(y)), depth+1); err != nil {
 					return decodeUnder(err, key)
 				}
 				x = *y

@@ -68,8 +68,8 @@ type StringMemory uint8
 
 const (
 	// StringsInChunks puts the strings of a document, or of the documents of one Batch, into shared chunks. A string that
-	// is kept keeps its chunk, of at most 8 KiB; in D, M and A also up to 32 string values beside it. A longer
-	// string has memory of its own.
+	// is kept keeps its chunk, of at most 8 KiB. In D, M and A a value that is kept may do so too, together with up to 32
+	// values beside it. A string of more than 2 KiB has memory of its own.
 	StringsInChunks StringMemory = iota
 	// StringsCopied gives every string memory of its own: for programs that keep a few strings of many documents.
 	StringsCopied

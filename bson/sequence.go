@@ -88,27 +88,39 @@ func encodeItems(ps *plans, dst []byte, first place, n int, size uintptr, elem *
 
 // decodeItems stores the elements of an array, which the caller has counted and so checked, one after the other.
 func decodeItems(d *decoder, array []byte, first place, size uintptr, elem *codec, depth int) error {
-	s := scan(array)
-	for i := 0; s.next(); i++ {
+	pos := 4
+	end := len(array) - 1
+	for i := 0; pos < end; i++ {
+		t := Type(array[pos])
+		z := pos + 2 // the key is an index, which has a digit
+		if array[pos+1] == 0 {
+			z = pos + 1
+		}
+		for array[z] != 0 {
+			z++
+		}
+		b := array[z+1 : end]
+		n := payloadLen(t, b)
+		b = b[:n:n]
+		pos = z + 1 + n
 		q := first.item(i, size)
-		v := s.value()
 		switch {
-		case elem.op == opString && v.Type == TypeString:
-			if text, ok := readString(d, v); ok {
+		case elem.op == opString && t == TypeString:
+			if text, ok := readString(d, RawValue{t, b}); ok {
 				*at[string](q) = text
 				continue
 			}
-		case elem.op == opFloat64 && v.Type == TypeDouble:
-			*at[float64](q) = math.Float64frombits(le.Uint64(v.Value))
+		case elem.op == opFloat64 && t == TypeDouble:
+			*at[float64](q) = math.Float64frombits(le.Uint64(b))
 			continue
-		case elem.op == opInt64 && v.Type == TypeInt64:
-			*at[int64](q) = int64(le.Uint64(v.Value))
+		case elem.op == opInt64 && t == TypeInt64:
+			*at[int64](q) = int64(le.Uint64(b))
 			continue
-		case elem.op == opInt32 && v.Type == TypeInt32:
-			*at[int32](q) = int32(le.Uint32(v.Value))
+		case elem.op == opInt32 && t == TypeInt32:
+			*at[int32](q) = int32(le.Uint32(b))
 			continue
 		}
-		if err := elem.dec(d, v, q, depth+1); err != nil {
+		if err := elem.dec(d, RawValue{t, b}, q, depth+1); err != nil {
 			return decodeUnder(err, strconv.Itoa(i))
 		}
 	}
@@ -120,15 +132,32 @@ func enter(doc []byte, depth int) (int, error) {
 	if depth > MaxDepth {
 		return 0, tooDeep()
 	}
-	s := scan(doc)
-	n := 0
-	for s.next() {
-		n++
+	end := len(doc) - 1
+	if doc[end] != 0 {
+		return 0, invalid("no terminator")
 	}
-	if s.bad != "" {
-		return 0, invalid("%s", s.bad)
+	n := 0
+	for at := 4; at < end; n++ {
+		t := Type(doc[at])
+		z, _ := keyEnd(doc, at+1)
+		if t == 0 || z >= end {
+			return 0, whyMalformed(doc)
+		}
+		size := payloadLen(t, doc[z+1:end])
+		if size < 0 {
+			return 0, whyMalformed(doc)
+		}
+		at = z + 1 + size
 	}
 	return n, nil
+}
+
+// whyMalformed walks over a document again, more slowly, to say what is wrong.
+func whyMalformed(doc []byte) error {
+	s := scan(doc)
+	for s.next() {
+	}
+	return invalid("%s", s.bad)
 }
 
 // decodeBytes takes binary without a meaning of its own, and strings.

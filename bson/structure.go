@@ -20,15 +20,17 @@ type structCodec struct {
 
 // field is one key of a struct's document. What the loops over fields use comes first, and is small.
 type field struct {
-	op    op    // opOther for keys that are too long for head
-	wire  Type  // what values of the op are written as
-	size  uint8 // of header, if that is not too long for head
-	least uint8 // bytes that a value of the op takes at least
-	plain bool  // neither hops on the way to it, nor ever left out
-	at    location
-	head  [3]uint64 // header in three words, with the type that the op writes
+	op    op        // opOther for keys that are too long for head
+	wire  Type      // what values of the op are written as
+	size  uint8     // of header, if that is not too long for head
+	least uint8     // bytes that a value of the op takes at least
+	plain bool      // neither hops on the way to it, nor ever left out
+	near  bool      // no hops on the way to it
+	span  int32     // bytes of key and NUL
 	want  [2]uint64 // the first bytes of key and NUL, for a comparison in two words
 	mask  [2]uint64 // which bits of want count
+	at    location
+	head  [3]uint64 // header in three words, with the type that the op writes
 
 	key    string
 	header []byte // type (zero), key, NUL
@@ -137,7 +139,9 @@ func (cc *compiler) field(sf reflect.StructField, tag fieldTag, l inlined, i int
 	f := field{key: tag.key, at: location{l.spot(i), l.hops}, codec: cc.compile(sf.Type, flags), depth: len(l.outer)}
 	f.header = AppendHeader(nil, 0, tag.key)
 	f.omit = omitter(sf.Type, tag, &cc.opts)
-	f.plain = f.omit == nil && f.at.hops == nil
+	f.near = f.at.hops == nil
+	f.plain = f.near && f.omit == nil
+	f.span = int32(len(tag.key) + 1)
 	return f
 }
 

@@ -86,7 +86,7 @@ func putText(b []byte, s string) bool {
 	switch {
 	case n < 8 || n > 32:
 		copy(b, from)
-		return validText(from)
+		return isASCII(from) || utf8.Valid(from)
 	case n > 16:
 		v, w := le.Uint64(from), le.Uint64(from[8:])
 		x, y := le.Uint64(from[n-16:]), le.Uint64(from[n-8:])

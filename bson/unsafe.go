@@ -127,12 +127,32 @@ func (ps *plans) of(v any) *codec {
 type boxes struct {
 	words []uint64
 	texts []string
+	apart bool // the boxes of both kinds have been started
 }
 
-const (
-	wordsChunk = 32 // 256 bytes: what a kept number keeps from being collected
-	textsChunk = 32
-)
+// pair is what the boxes of a document start with: enough for many documents.
+type pair struct {
+	texts [8]string
+	words [16]uint64
+}
+
+const moreBoxes = 32
+
+// another makes the next string start another chunk of boxes.
+func (b *boxes) another() { b.texts = nil }
+
+func (b *boxes) start() {
+	p := new(pair)
+	b.words, b.texts, b.apart = p.words[:], p.texts[:], true
+}
+
+// reset makes the next box start anew. Numbers that lie apart from strings may go on: they keep nothing else.
+func (b *boxes) reset(apart bool) {
+	b.texts = nil
+	if b.apart = apart; !apart {
+		b.words = nil
+	}
+}
 
 var (
 	float64Word   = typeWord(float64(0))
@@ -152,7 +172,11 @@ func boxed(word, data unsafe.Pointer) (v any) {
 
 func (b *boxes) take(n int) unsafe.Pointer {
 	if len(b.words) < n {
-		b.words = make([]uint64, wordsChunk)
+		if b.apart {
+			b.words = make([]uint64, moreBoxes)
+		} else {
+			b.start()
+		}
 	}
 	p := unsafe.Pointer(unsafe.SliceData(b.words))
 	b.words = b.words[n:]
@@ -203,7 +227,11 @@ func (b *boxes) decimal(x Decimal128) any {
 
 func (b *boxes) text(s string) any {
 	if len(b.texts) == 0 {
-		b.texts = make([]string, textsChunk)
+		if b.apart {
+			b.texts = make([]string, moreBoxes)
+		} else {
+			b.start()
+		}
 	}
 	p := unsafe.Pointer(unsafe.SliceData(b.texts))
 	b.texts[0] = s
