@@ -1,7 +1,10 @@
 package replset
 
 import (
+	"context"
+	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,21 +64,52 @@ func TestStaleTagIsReportedByHelloAlone(t *testing.T) {
 }
 
 func TestOptionsThatCannotBeAreRefused(t *testing.T) {
-	for name, o := range map[string]Options{
-		"eight members":      {Members: 8},
-		"negative":           {Members: -1},
-		"more config":        {Members: 1, Config: make([]MemberOptions, 2)},
-		"only an arbiter":    {Config: []MemberOptions{{Arbiter: true}}},
-		"hidden electable":   {Config: []MemberOptions{{}, {Hidden: true, Priority: new(1.0)}}},
-		"fault of one":       {Fault: LostWrite},
-		"unknown fault":      {Members: 3, Fault: 99},
-		"negative timeout":   {ElectionTimeout: -1},
-		"nameless user":      {Users: []User{{Password: "x"}}},
-		"port out of bounds": {Config: []MemberOptions{{Port: 70000}}},
+	tagged := func(name, value string) []MemberOptions {
+		return []MemberOptions{{Tags: map[string]string{name: value}}}
+	}
+	mode := func(name, tag string, n int) map[string]map[string]int {
+		return map[string]map[string]int{name: {tag: n}}
+	}
+	joe := User{Name: "joe", Password: "x"}
+	for name, k := range map[string]struct {
+		o    Options
+		want string // in the error
+	}{
+		"eight members":       {Options{Members: 8}, "1 to 7"},
+		"negative":            {Options{Members: -1}, "-1"},
+		"more config":         {Options{Members: 1, Config: make([]MemberOptions, 2)}, "2 members are configured"},
+		"only an arbiter":     {Options{Config: []MemberOptions{{Arbiter: true}}}, "priority > 0"},
+		"hidden electable":    {Options{Config: []MemberOptions{{}, {Hidden: true, Priority: new(1.0)}}}, "member 1"},
+		"fault of one":        {Options{Fault: LostWrite}, "lost-write"},
+		"unknown fault":       {Options{Members: 3, Fault: 99}, "fault 99"},
+		"negative timeout":    {Options{ElectionTimeout: -1}, "negative"},
+		"hasty elections":     {Options{Members: 3, ElectionTimeout: 1}, "at least 10ms"},
+		"rare heartbeats":     {Options{Members: 3, HeartbeatInterval: time.Hour}, "1h0m0s"},
+		"nameless user":       {Options{Users: []User{{Password: "x"}}}, "name"},
+		"user without secret": {Options{Users: []User{{Name: "joe"}}}, `"joe" needs a password`},
+		"user twice":          {Options{Users: []User{joe, {Name: "joe", Password: "y", DB: "admin"}}}, "twice"},
+		"port out of bounds":  {Options{Config: []MemberOptions{{Port: 70000}}}, "member 0 cannot listen"},
+		"negative port":       {Options{Config: []MemberOptions{{Port: -1}}}, "member 0 cannot listen"},
+		"set name of a list":  {Options{SetName: "rs0/a:1,b:2"}, "set name"},
+		"set name with NUL":   {Options{SetName: "rs\x000"}, "set name"},
+		"set name of bytes":   {Options{SetName: "rs\xff"}, "set name"},
+		"member's name":       {Options{Config: []MemberOptions{{Name: "a b/c"}}}, "a b/c"},
+		"priority NaN":        {Options{Members: 2, Config: []MemberOptions{{Priority: new(math.NaN())}}}, "out of range"},
+		"tag with NUL":        {Options{Config: tagged("a\x00", "b")}, "tag"},
+		"tag without name":    {Options{Config: tagged("", "b")}, "tag"},
+		"tag of bytes":        {Options{Config: tagged("a", "\xff")}, "tag"},
+		"arbiter with tags":   {Options{Members: 2, Config: []MemberOptions{{}, {Arbiter: true, Tags: map[string]string{"a": "b"}}}}, "arbiter cannot have tags"},
+		"mode of none":        {Options{Config: tagged("dc", "x"), WriteModes: mode("m", "dc", 0)}, "0 values"},
+		"mode of too many":    {Options{Config: tagged("dc", "x"), WriteModes: mode("m", "dc", 2)}, "the members have 1"},
+		"mode of no tag":      {Options{WriteModes: map[string]map[string]int{"m": nil}}, "no tag"},
+		"mode majority":       {Options{Config: tagged("dc", "x"), WriteModes: mode("majority", "dc", 1)}, `"majority"`},
 	} {
-		if s, err := Start(t.Context(), o); err == nil {
+		s, err := Start(t.Context(), k.o)
+		if err == nil {
 			t.Errorf("%s: accepted", name)
 			s.Close()
+		} else if !strings.Contains(err.Error(), k.want) || !strings.HasPrefix(err.Error(), "replset: ") {
+			t.Errorf("%s: %v; want it to tell of %q", name, err, k.want)
 		}
 	}
 	s := Run(t)
@@ -90,5 +124,21 @@ func TestOptionsThatCannotBeAreRefused(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: accepted", name)
 		}
+	}
+}
+
+func TestMemberWhoseNameIsUnknownIsNamed(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err := Start(ctx, Options{Members: 2, ElectionTimeout: 100 * time.Millisecond, Config: []MemberOptions{{}, {Name: "member.invalid"}}})
+	if err == nil || !strings.Contains(err.Error(), "member.invalid") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestNameOfASetIsEscapedInItsURI(t *testing.T) {
+	s := Run(t, Options{SetName: "a b&c=d%"})
+	if uri := s.URI(); !strings.HasSuffix(uri, "?replicaSet=a%20b%26c%3Dd%25") {
+		t.Errorf("%s", uri)
 	}
 }

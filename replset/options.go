@@ -23,9 +23,9 @@ type Options struct {
 	Users []User
 	// Host is the name or address that members listen on and advertise; "127.0.0.1" if empty.
 	Host string
-	// ElectionTimeout is the silence of a primary after which another is elected; 1 s if 0.
+	// ElectionTimeout is the silence of a primary after which another is elected; 1 s if 0, at least 10 ms.
 	ElectionTimeout time.Duration
-	// HeartbeatInterval is the pause between two heartbeats; a fifth of ElectionTimeout if 0.
+	// HeartbeatInterval is the pause between two heartbeats, shorter than ElectionTimeout; a fifth of it if 0.
 	HeartbeatInterval time.Duration
 	// CatchUpTimeout is how long a winner pulls what fresher members have before it takes writes; ElectionTimeout if 0.
 	CatchUpTimeout time.Duration
@@ -56,7 +56,7 @@ type MemberOptions struct {
 
 // User is who may authenticate, with SCRAM-SHA-256 or SCRAM-SHA-1.
 type User struct {
-	Name, Password string
+	Name, Password string // neither may be empty
 	DB             string // the authentication database; "admin" if empty
 }
 
@@ -91,6 +91,9 @@ func (f Fault) String() string {
 	return fmt.Sprintf("fault %d", f)
 }
 
+// shortest is the election timeout below which a busy machine alone would depose primaries.
+const shortest = 10 * time.Millisecond
+
 // defaults fills in what was left open and refuses what cannot be.
 func (o *Options) defaults() error {
 	if o.Members == 0 {
@@ -119,6 +122,10 @@ func (o *Options) defaults() error {
 	o.ElectionTimeout = cmp.Or(o.ElectionTimeout, time.Second)
 	o.HeartbeatInterval = cmp.Or(o.HeartbeatInterval, o.ElectionTimeout/5)
 	o.CatchUpTimeout = cmp.Or(o.CatchUpTimeout, o.ElectionTimeout)
+	if o.ElectionTimeout < shortest || o.HeartbeatInterval >= o.ElectionTimeout {
+		return fmt.Errorf("replset: a heartbeat every %v and an election after %v of silence: the election timeout must be longer than the heartbeats' interval, and at least %v",
+			o.HeartbeatInterval, o.ElectionTimeout, shortest)
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -1,10 +1,12 @@
 package replset
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
 	"net"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -62,7 +64,16 @@ func Start(ctx context.Context, o Options) (*Set, error) {
 
 func newUsers(list []User) (*command.Users, error) {
 	users := make([]command.User, len(list))
+	seen := map[User]bool{}
 	for i, u := range list {
+		if u.Password == "" {
+			return nil, fmt.Errorf("replset: the user %q needs a password", u.Name)
+		}
+		who := User{Name: u.Name, DB: cmp.Or(u.DB, "admin")}
+		if seen[who] {
+			return nil, fmt.Errorf("replset: the user %q of %s is given twice", who.Name, who.DB)
+		}
+		seen[who] = true
 		users[i] = command.User(u)
 	}
 	out, err := command.NewUsers(users...)
@@ -153,7 +164,7 @@ func (s *Set) firstElection(ctx context.Context) error {
 		}
 	}
 	var tried time.Time
-	return s.until(ctx, "the set has no primary", func() bool {
+	err := s.until(ctx, "the set has no primary", func() bool {
 		if p := s.Primary(); p != nil {
 			return s.settled(p)
 		}
@@ -165,6 +176,15 @@ func (s *Set) firstElection(ctx context.Context) error {
 		}
 		return false
 	})
+	if err == nil {
+		return nil
+	}
+	if r := s.members[best].current(); r != nil {
+		if why := r.Unreachable(); why != "" {
+			return fmt.Errorf("%w; member %d cannot reach %s", err, best, why)
+		}
+	}
+	return err
 }
 
 // settled reports whether every running member follows p and has data.
@@ -228,7 +248,7 @@ func (s *Set) URI() string {
 			hosts = append(hosts, m.Host)
 		}
 	}
-	return "mongodb://" + strings.Join(hosts, ",") + "/?replicaSet=" + s.opt.SetName
+	return "mongodb://" + strings.Join(hosts, ",") + "/?replicaSet=" + strings.ReplaceAll(url.QueryEscape(s.opt.SetName), "+", "%20")
 }
 
 // Members are all members, in the order of the configuration.

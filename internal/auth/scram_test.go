@@ -86,7 +86,10 @@ func foreignServer(t *testing.T, mechanism, user, secret string) *scram.ServerCo
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored := client.GetStoredCredentials(scram.KeyFactors{Salt: "sixteen salt byte", Iters: MinIterations})
+	stored, err := client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: "sixteen salt byte", Iters: MinIterations})
+	if err != nil {
+		t.Fatal(err)
+	}
 	server, err := h.NewServer(func(name string) (scram.StoredCredentials, error) {
 		if name != user {
 			return scram.StoredCredentials{}, errors.New("no such user")

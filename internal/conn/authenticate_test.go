@@ -40,7 +40,10 @@ func (s *saslServer) begin(t *testing.T, mechanism string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored := client.GetStoredCredentials(scram.KeyFactors{Salt: "salt of sixteen!", Iters: auth.MinIterations})
+	stored, err := client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: "salt of sixteen!", Iters: auth.MinIterations})
+	if err != nil {
+		t.Fatal(err)
+	}
 	server, err := h.NewServer(func(string) (scram.StoredCredentials, error) { return stored, nil })
 	if err != nil {
 		t.Fatal(err)

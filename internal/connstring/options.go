@@ -65,7 +65,6 @@ type option struct {
 	max     int
 	words   []string // for strings: the values there are; nil: any
 	secret  bool     // its value is never shown
-	advice  string   // a warning whenever it is used
 	emptyOK bool     // an empty value means something
 }
 

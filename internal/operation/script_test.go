@@ -175,7 +175,6 @@ type deployment struct {
 	a, b, c *member // the set; a is the primary
 	x       *operation.Executor
 	cluster *cluster.Cluster
-	monitor *event.Monitor
 	members map[string]*member
 }
 

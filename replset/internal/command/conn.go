@@ -42,6 +42,7 @@ func (c *Conn) serve() {
 	defer c.m.forget(c)
 	defer c.nc.Close()
 	defer c.cancel(errHungUp)
+	defer c.m.survive("a connection")
 	for !c.m.closing() {
 		msg, err := c.readMessage()
 		if err != nil {

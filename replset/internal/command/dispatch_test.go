@@ -2,7 +2,10 @@ package command
 
 import (
 	"context"
+	"errors"
+	"io"
 	"math"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +24,35 @@ func TestPanicInAHandlerCostsTheCommandAlone(t *testing.T) {
 	}
 	if ok, _ := command(t, m, "t", `{"ping": 1}`).Lookup("ok").DoubleOK(); ok != 1 {
 		t.Error("after the panic the member does not answer")
+	}
+}
+
+func TestPanicOutsideAHandlerCostsTheConnectionAlone(t *testing.T) {
+	m := newPrimary(t)
+	detour := m.opt.Detour
+	m.opt.Detour = func() *Member { panic("boom") } // called where no handler runs
+	defer func() { m.opt.Detour = detour }()
+	nc, err := net.Dial("tcp", m.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	body, start := bson.BeginDocument(nil)
+	body = bson.AppendString(bson.AppendString(body, "find", "c"), "$db", "t")
+	msg, at := wire.AppendMsgStart(nil, 1, 0, 0)
+	if _, err := nc.Write(wire.EndMsg(append(msg, bson.EndDocument(body, start)...), at)); err != nil {
+		t.Fatal(err)
+	}
+	_ = nc.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if _, err := nc.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the connection gave %v, want its end", err)
+	}
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+		if open, _ := m.connections(); open == 0 {
+			break
+		} else if time.Now().After(end) {
+			t.Fatal("the connection is still booked")
+		}
 	}
 }
 

@@ -80,15 +80,6 @@ func boolField(path, key string, v bson.RawValue) (bool, error) {
 	return false, wrongField(path, key, v, "bool")
 }
 
-// intField takes any number, cut to an integer.
-func intField(path, key string, v bson.RawValue) (int64, error) {
-	n, ok := truncated(v)
-	if !ok {
-		return 0, wrongField(path, key, v, "long")
-	}
-	return n, nil
-}
-
 // truncated is a number without its fraction, kept within int64; ok is false for what
 // is no number.
 func truncated(v bson.RawValue) (n int64, ok bool) {

@@ -70,12 +70,19 @@ func (f *following) run() {
 		if !pause(f.ctx, time.Now().Add(pauseFor)) {
 			return
 		}
-		err := f.pull()
+		err := f.guarded()
 		if f.ctx.Err() != nil {
 			return
 		}
 		f.m.log.Debug("pulling the oplog failed", "member", f.m.self, "from", f.from, "error", err)
 	}
+}
+
+// guarded is pull, from which a panic comes back as an error.
+func (f *following) guarded() (err error) {
+	err = errors.New("pulling panicked")
+	defer f.m.survive("pulling the oplog")
+	return f.pull()
 }
 
 // pull opens a cursor on the source's oplog and applies what comes, until something fails.

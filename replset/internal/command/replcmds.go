@@ -125,6 +125,9 @@ func (m *Member) StandForElection(ctx context.Context, skipDryRun bool) error {
 	return err
 }
 
+// maxSeconds is as good as for ever, and no overflow of a duration.
+const maxSeconds = 1 << 31
+
 func replSetStepDown(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 	secs, catchUp := int64(60), int64(10)
 	if v := r.Field("replSetStepDown"); v.IsNumber() {
@@ -133,7 +136,7 @@ func replSetStepDown(ctx context.Context, m *Member, r *Request) (bson.D, error)
 			return nil, mongoerr.Server(mongoerr.CodeBadValue, "stepdown period must be a positive integer")
 		}
 		if n > 0 { // 0 means the default
-			secs = int64(n)
+			secs = int64(min(n, maxSeconds))
 		}
 	}
 	force, _ := r.Field("force").BooleanOK()
@@ -213,7 +216,7 @@ func replSetFreeze(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 		return nil, mongoerr.Server(mongoerr.CodeNotSecondary, "cannot freeze node when primary or running for election. state: Primary")
 	}
 	var until time.Time
-	if secs > 0 {
+	if secs = min(secs, maxSeconds); secs > 0 {
 		until = time.Now().Add(time.Duration(secs) * time.Second)
 	}
 	_, err := m.ask(ctx, repl.Freeze{Until: until})

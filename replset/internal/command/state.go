@@ -2,6 +2,8 @@ package command
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
@@ -236,4 +238,17 @@ func (m *Member) Follows(i int) bool {
 func (m *Member) HasAllOf(other *Member) bool {
 	return !m.Store.Latest().OpTime().Less(other.Store.Latest().OpTime()) &&
 		!m.progress.Load().Applied.Less(other.progress.Load().Applied)
+}
+
+// Unreachable tells which members did not answer the last heartbeat, and why; "" if all did.
+func (m *Member) Unreachable() string {
+	var out []string
+	_ = m.look(m.ctx, func(n *repl.Node) {
+		for i, v := range n.Members() {
+			if v.Failed != "" {
+				out = append(out, fmt.Sprintf("member %d (%s): %s", i, m.Config().Members[i].Host, v.Failed))
+			}
+		}
+	})
+	return strings.Join(out, "; ")
 }

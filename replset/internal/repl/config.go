@@ -70,6 +70,9 @@ func (c *Config) Validate() error {
 	if n := len(c.Members); n < 1 || n > 7 {
 		return fmt.Errorf("a replica set here has 1 to 7 members, not %d", n)
 	}
+	if err := checkSetName(c.SetName); err != nil {
+		return err
+	}
 	electable := false
 	hosts := map[string]bool{}
 	for i, m := range c.Members {
@@ -85,12 +88,12 @@ func (c *Config) Validate() error {
 	if !electable {
 		return fmt.Errorf("the configuration must contain at least one non-arbiter member with priority > 0")
 	}
-	return nil
+	return c.checkModes()
 }
 
 func (m MemberConfig) validate() error {
 	switch {
-	case m.Priority < 0 || m.Priority > 1000:
+	case !(m.Priority >= 0 && m.Priority <= 1000): // so that NaN is out of range too
 		return fmt.Errorf("priority field value of %v is out of range", m.Priority)
 	case m.Votes != 0 && m.Votes != 1:
 		return fmt.Errorf("votes field value is %d but must be 0 or 1", m.Votes)
@@ -107,7 +110,10 @@ func (m MemberConfig) validate() error {
 	case m.Votes == 0 && m.Priority != 0:
 		return fmt.Errorf("priority must be 0 when non-voting (votes:0)")
 	}
-	return nil
+	if err := checkHost(m.Host); err != nil {
+		return err
+	}
+	return m.checkTags()
 }
 
 // Voters is the number of members that vote.

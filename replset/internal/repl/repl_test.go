@@ -210,11 +210,11 @@ func TestConfigRefusesWhatAServerRefuses(t *testing.T) {
 		"nobody electable":   func(m []MemberConfig) []MemberConfig { m[0].Priority, m[1].Priority, m[2].Priority = 0, 0, 0; return m },
 	}
 	for name, spoil := range bad {
-		if err := (&Config{Members: spoil(ordinary(3))}).Validate(); err == nil {
+		if err := (&Config{SetName: "rs0", Members: spoil(ordinary(3))}).Validate(); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	if err := (&Config{Members: ordinary(3)}).Validate(); err != nil {
+	if err := (&Config{SetName: "rs0", Members: ordinary(3)}).Validate(); err != nil {
 		t.Error(err)
 	}
 }

@@ -23,11 +23,10 @@ type Query struct {
 type Plan struct {
 	coll      *Coll
 	filter    *query.Filter
-	Index     *Index // nil: the whole collection
-	Reverse   bool   // the index or the natural order is walked backwards
-	Sorted    bool   // the plan gives the order that Query.Sort asks for
-	IDHack    bool   // one document by its _id
-	ranges    []interval
+	Index     *Index      // nil: the whole collection
+	Reverse   bool        // the index or the natural order is walked backwards
+	Sorted    bool        // the plan gives the order that Query.Sort asks for
+	IDHack    bool        // one document by its _id
 	bounds    []condition // one per index field that is bounded, in order
 	equals    int         // how many of the leading bounds are single points
 	min, max  []bson.RawValue
