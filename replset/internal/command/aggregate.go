@@ -293,13 +293,5 @@ func evaluateLet(m *Member, now time.Time, let bson.Raw) (bson.Raw, error) {
 	if let.IsEmpty() {
 		return nil, nil
 	}
-	stage := document(bson.D{{Key: "$replaceWith", Value: let}})
-	p, err := query.ParsePipeline(arrayOf([]bson.Raw{stage}), query.Env{Options: m.queryOptions(now, nil)})
-	if err != nil {
-		return nil, err
-	}
-	for doc, err := range p.Run(listOf(bson.Raw{5, 0, 0, 0, 0})) {
-		return doc, err
-	}
-	return nil, nil
+	return query.EvalLet(let, m.queryOptions(now, nil))
 }

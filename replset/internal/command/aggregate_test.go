@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/sextantdb/sextant/mongoerr"
 	"github.com/sextantdb/sextant/replset/internal/query/value"
 )
 
@@ -65,4 +66,14 @@ func TestLetGivesVariablesToFilters(t *testing.T) {
 	wantReply(t, m, `{"find":"c","filter":{"$expr":{"$eq":["$a","$$n"]}},"let":{"n":{"$add":[0,1]}}}`,
 		`{"cursor":{"firstBatch":[{"_id":1,"a":1}],"id":{"$numberLong":"0"},"ns":"t.c"},"ok":1.0}`)
 	wantReply(t, m, `{"update":"c","updates":[{"q":{"_id":1},"u":[{"$set":{"a":"$$n"}}]}],"let":{"n":5}}`, `{"n":1,"nModified":1,"ok":1.0}`)
+}
+
+func TestLetTakesOnlyNamesOfVariables(t *testing.T) {
+	m := filled(t)
+	for _, name := range []string{"X", "1a", "a b", ""} {
+		r := command(t, m, "t", `{"find": "c", "filter": {"$expr": {"$eq": [1, 1]}}, "let": {"`+name+`": 1}}`)
+		if code, _ := r.Lookup("code").Int32OK(); code != mongoerr.CodeFailedToParse {
+			t.Errorf("%q: %v", name, r)
+		}
+	}
 }

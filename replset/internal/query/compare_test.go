@@ -2,7 +2,6 @@ package query
 
 import (
 	"math"
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -118,31 +117,6 @@ func TestSortIsStableAndOrdered(t *testing.T) {
 				t.Fatalf("%s stands before %s", show(docs[i-1:i]), show(docs[i:i+1]))
 			}
 		}
-	})
-}
-
-// An index may be used for an equality: every document that matches has a key in the filter's bounds.
-func TestIndexKeysMeetTheBoundsOfWhatMatches(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		op := rapid.SampledFrom([]string{"$eq", "$gt", "$gte", "$lt", "$lte"}).Draw(t, "op")
-		path := rapid.SampledFrom([]string{"a", "a.b", "a.0"}).Draw(t, "path")
-		want := anyValue(1).Draw(t, "value")
-		f, err := ParseFilter(value.DocOf(value.Field{Key: path, Value: docValueOf(op, want)}), Options{})
-		if err != nil {
-			return
-		}
-		doc := anyDoc(2).Draw(t, "doc")
-		ranges, ok := f.Bounds(path)
-		keys, _, err := IndexKeys([]IndexField{{Path: path}}, doc)
-		if !ok || err != nil || !f.Match(doc) {
-			return
-		}
-		for _, k := range keys {
-			if slices.ContainsFunc(ranges, func(r Range) bool { return r.Contains(k[0]) }) {
-				return
-			}
-		}
-		t.Fatalf("%s matches {%s: {%s: %s}} but has no key in its bounds", show([]bson.Raw{doc}), path, op, jsonText(want))
 	})
 }
 

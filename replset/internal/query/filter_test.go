@@ -2,8 +2,6 @@ package query
 
 import (
 	"testing"
-
-	"github.com/sextantdb/sextant/bson"
 )
 
 type matchCase struct {
@@ -87,23 +85,5 @@ func TestPositionIsThatOfTheMatchingElement(t *testing.T) {
 		if ok, pos := f.MatchPos(js(t, c.doc)); !ok || pos != c.want {
 			t.Errorf("%s on %s: %v at %d, want %d", c.filter, c.doc, ok, pos, c.want)
 		}
-	}
-}
-
-func TestBoundsHoldEveryMatchingKey(t *testing.T) {
-	f, err := ParseFilter(js(t, `{"a":{"$gt":3,"$lte":9},"b":{"$in":["x","y"]}}`), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, ok := f.Bounds("a")
-	if !ok || len(a) != 1 || !a[0].Contains(bson.Int32Value(4)) || !a[0].Contains(bson.Int64Value(9)) || a[0].Contains(bson.StringValue("4")) {
-		t.Errorf("bounds of a: %v %v", a, ok)
-	}
-	b, ok := f.Bounds("b")
-	if !ok || len(b) != 2 || !b[0].IsPoint() || !b[1].IsPoint() {
-		t.Errorf("bounds of b: %v %v", b, ok)
-	}
-	if _, ok := f.Bounds("c"); ok {
-		t.Error("c is not in the filter and has bounds")
 	}
 }

@@ -30,19 +30,6 @@ func IndexKeys(pattern []IndexField, doc bson.Raw) (keys [][]bson.RawValue, mult
 	return g.keys, g.multikey, nil
 }
 
-// CompareKeys orders two index keys of the same pattern.
-func CompareKeys(pattern []IndexField, a, b []bson.RawValue) int {
-	for i, f := range pattern {
-		if c := value.Compare(a[i], b[i]); c != 0 {
-			if f.Descending {
-				return -c
-			}
-			return c
-		}
-	}
-	return 0
-}
-
 type keyGen struct {
 	keys     [][]bson.RawValue
 	multikey bool

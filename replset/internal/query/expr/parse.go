@@ -94,9 +94,6 @@ func (p *Parser) Operator(doc bson.Raw) (Expr, error) {
 	return f(p, name, arg)
 }
 
-// Known says whether there is an operator of that name.
-func Known(name string) bool { return registry[name] != nil }
-
 func (p *Parser) array(a bson.RawArray) (Expr, error) {
 	out := &array{}
 	for _, v := range a.All() {
