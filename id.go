@@ -131,6 +131,9 @@ func (f idField) writeBack(doc any, id bson.ObjectID) {
 		*d = append(bson.D{{Key: "_id", Value: id}}, *d...)
 		return
 	}
+	if writeInto(reflect.ValueOf(doc), id) {
+		return
+	}
 	if !f.field.IsValid() || !f.field.CanSet() || !f.zero {
 		return
 	}
@@ -139,6 +142,24 @@ func (f idField) writeBack(doc any, id bson.ObjectID) {
 		return
 	}
 	f.field.Set(reflect.ValueOf(id))
+}
+
+// writeInto puts the id into a map or, through a pointer, into a D whose type has a name of the caller's.
+func writeInto(v reflect.Value, id bson.ObjectID) bool {
+	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	elem := reflect.ValueOf(id)
+	switch {
+	case v.Kind() == reflect.Map && v.Type().Key().Kind() == reflect.String && objectIDType.AssignableTo(v.Type().Elem()):
+		v.SetMapIndex(reflect.ValueOf("_id").Convert(v.Type().Key()), elem)
+	case v.CanSet() && v.Kind() == reflect.Slice && v.Type().Elem() == reflect.TypeFor[bson.E]():
+		first := reflect.ValueOf(bson.D{{Key: "_id", Value: id}}).Convert(v.Type())
+		v.Set(reflect.AppendSlice(first, v))
+	default:
+		return false
+	}
+	return true
 }
 
 // idPaths keeps, for each struct type seen, the way to its _id field: a []int, nil where there is none.

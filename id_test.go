@@ -103,11 +103,20 @@ func TestInsertKeepsAnIDThatIsThere(t *testing.T) {
 	}
 }
 
+type (
+	namedMap map[string]any
+	namedD   bson.D
+)
+
 func TestGeneratedIDIsWrittenBack(t *testing.T) {
 	p, o, q, a, in := &person{}, &omitted{}, &pointed{}, &anything{}, &inlined{}
 	m, d := bson.M{"x": 1}, &bson.D{{Key: "x", Value: 1}}
-	for _, doc := range []any{p, o, q, a, in, m, d} {
+	nm, pm, nd := namedMap{"x": 1}, &namedMap{"x": 1}, &namedD{{Key: "x", Value: 1}}
+	for _, doc := range []any{p, o, q, a, in, m, d, nm, pm, nd} {
 		insertForm(t, doc)
+	}
+	if nm["_id"] != fixedID || (*pm)["_id"] != fixedID || len(*nd) != 2 || (*nd)[0].Key != "_id" || (*nd)[0].Value != fixedID {
+		t.Errorf("types of the caller's: %v %v %v", nm, *pm, *nd)
 	}
 	if p.ID != fixedID || o.ID != fixedID || in.Base.ID != fixedID {
 		t.Errorf("struct fields: %v %v %v", p.ID, o.ID, in.Base.ID)

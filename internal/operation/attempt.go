@@ -99,6 +99,12 @@ func (c *call) send(ctx context.Context, s *cluster.Server, pc *pool.Conn, msg [
 		watch.end(ctx, m.Body, nil)
 		return r, nil
 	}
+	if bad := m.Body.Validate(); bad != nil { // no refusal, but a connection that cannot be trusted any more
+		pc.Close()
+		err = c.lost(ctx, s, pc, mongoerr.Wrap(mongoerr.StageRead, bad, "the server's reply is malformed"))
+		watch.end(ctx, nil, err)
+		return wireReply{}, err
+	}
 	e := c.decorate(failed, pc.Address())
 	if isOne(m.Body.Lookup("ok")) {
 		watch.end(ctx, m.Body, nil) // for command monitoring, ok: 1 is a success, whatever the writes did

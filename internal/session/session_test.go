@@ -192,3 +192,13 @@ func TestClockPassesOverNonsense(t *testing.T) {
 		t.Error("a text was taken for a time")
 	}
 }
+
+func TestClockPassesOverAMalformedTime(t *testing.T) {
+	bad, start := bson.BeginDocument(nil)
+	bad = bson.AppendTimestamp(bad, "clusterTime", 9, 9)
+	bad = bson.EndDocument(bson.AppendString(bad, "signature\xff", "s"), start)
+	var c session.Clock
+	if c.Advance(bad) || len(c.Append(nil)) != 0 {
+		t.Error("every later command would be malformed")
+	}
+}
