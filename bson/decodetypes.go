@@ -135,6 +135,9 @@ func decodeTime(d *decoder, v RawValue, p *time.Time, _ int) error {
 	default:
 		return errMismatch
 	}
+	if d.ps.opts.UseLocalTimeZone {
+		*p = p.Local()
+	}
 	return nil
 }
 

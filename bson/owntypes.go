@@ -57,6 +57,7 @@ func init() { // not a variable's initialiser: the functions refer to the table 
 		reflect.TypeFor[Timestamp]():     own(encodeTimestamp, decodeTimestamp),
 		reflect.TypeFor[Decimal128]():    own(encodeDecimal, decodeDecimal),
 		reflect.TypeFor[Binary]():        own(encodeBinary, decodeBinary),
+		reflect.TypeFor[Vector]():        own(encodeVector, decodeVector),
 		reflect.TypeFor[Regex]():         own(encodeRegex, decodeRegex),
 		reflect.TypeFor[JavaScript]():    own(encodeJavaScript, decodeJavaScript),
 		reflect.TypeFor[Symbol]():        own(encodeSymbol, decodeSymbol),

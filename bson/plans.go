@@ -148,7 +148,9 @@ func (cc *compiler) compile(t reflect.Type, flags planFlags) *codec {
 	c := &codec{typ: t, direct: isDirect(t)}
 	cc.seen[key] = c
 	if own, ok := ownTypes[t]; ok {
-		c.enc, c.dec, c.op = own.enc, own.dec, own.op
+		if c.enc, c.dec, c.op = own.enc, own.dec, own.op; c.op == opTime && cc.opts.UseLocalTimeZone {
+			c.op = opOther
+		}
 	} else {
 		cc.byKind(c, flags)
 		cc.hooks(c)

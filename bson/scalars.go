@@ -20,6 +20,11 @@ func decodeText(t reflect.Type) decodeFunc {
 				*at[string](p) = string(data)
 				return nil
 			}
+		case TypeObjectID:
+			if d.ps.opts.ObjectIDAsHexString {
+				*at[string](p) = v.ObjectID().Hex()
+				return nil
+			}
 		case TypeNull, TypeUndefined:
 			*at[string](p) = ""
 			return nil

@@ -21,6 +21,8 @@ type suite struct {
 
 // suites are all that are run. A new one needs its line here.
 var suites = []suite{
+	{"bson-corpus", "pure", 983, loadBSON, flipBSON},
+	{"bson-binary-vector", "pure", 22, loadVectors, flipVectors},
 	{"server-selection", "pure", 103, loadServerSelection, flipSelection},
 	{"max-staleness", "pure", 32, loadMaxStaleness, flipSelection},
 	{"server-discovery-and-monitoring", "pure", 186, loadSDAM, flipSDAM},
