@@ -4,13 +4,15 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dlclark/regexp2"
 
 	"github.com/sextantdb/sextant/mongoerr"
 )
 
-// matchTimeout ends a pattern that would try for ever: the engine backtracks, as the server's does.
+// matchTimeout ends a pattern that would try for ever, when the engine that backtracks, as the server's does, is needed.
+// That engine starts a clock of its own, which no test on fake time survives.
 const matchTimeout = 2 * time.Second
 
 // maxPattern is the longest pattern, in bytes, that the server compiles.
@@ -20,6 +22,7 @@ const maxPattern = 32764
 type Regex struct {
 	Pattern, Options string
 	re               *regexp2.Regexp
+	linear           *regexp.Regexp // the same for the linear engine, nil if it cannot do it
 }
 
 var regexFlags = map[rune]regexp2.RegexOptions{
@@ -43,7 +46,7 @@ func CompileRegex(pattern, options string) (*Regex, error) {
 		return nil, mongoerr.Server(51091, "Regular expression is invalid: %s", err)
 	}
 	re.MatchTimeout = matchTimeout
-	return &Regex{Pattern: pattern, Options: options, re: re}, nil
+	return &Regex{Pattern: pattern, Options: options, re: re, linear: linear(asciiClasses(fromPCRE(pattern)), options)}, nil
 }
 
 // fromPCRE rewrites what PCRE says otherwise than the engine: quoting by \Q...\E and Python's way to name groups.
@@ -113,6 +116,9 @@ func asciiEscape(c byte, inClass bool) string {
 
 // Match says whether the pattern is found anywhere in s. The error says that the pattern took too long.
 func (r *Regex) Match(s string) (bool, error) {
+	if r.linear != nil {
+		return r.matchLinear(s), nil
+	}
 	ok, err := r.re.MatchString(s)
 	if err != nil {
 		return false, mongoerr.Server(mongoerr.CodeBadValue, "regular expression /%s/ gave no answer within %v", r.Pattern, matchTimeout)
@@ -123,6 +129,9 @@ func (r *Regex) Match(s string) (bool, error) {
 // Find gives the byte bounds of the first match at or after the given byte offset and of its groups; nil if there is none.
 // A group that took no part has -1, -1.
 func (r *Regex) Find(s string, from int) ([][2]int, error) {
+	if bounds, ok := r.findLinear(s, from); ok && utf8.ValidString(s) {
+		return bounds, nil
+	}
 	runes := []rune(s)
 	offsets := make([]int, 0, len(runes)+1)
 	start := len(runes)
