@@ -218,6 +218,9 @@ func TestUseAfterCloseIsATypedError(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	if v := cl.Explain(sextant.Want{Write: true}); v.Sentence != "no member serves a write: the client is closed" || !errors.Is(v.Cause, sextant.ErrClientClosed) {
+		t.Errorf("Explain: %v", v)
+	}
 	if err := cur.Close(testContext(t)); err != nil {
 		t.Error(err)
 	}

@@ -8,19 +8,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sextantdb/sextant"
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
 )
 
 // scripted is the address of a standalone server that answers command number n, greetings not counted, with what the
-// script says, well-formed or not.
-func scripted(t *testing.T, script func(n int, command string) bson.Raw) string {
+// script says, well-formed or not. Its hello has more fields if there are any.
+func scripted(t *testing.T, script func(n int, command string) bson.Raw, more ...bson.E) string {
 	t.Helper()
 	l := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
-	hello := must[[]byte](t)(bson.Marshal(bson.D{
+	hello := must[[]byte](t)(bson.Marshal(append(bson.D{
 		{Key: "isWritablePrimary", Value: true}, {Key: "helloOk", Value: true}, {Key: "maxWireVersion", Value: 21},
 		{Key: "logicalSessionTimeoutMinutes", Value: 30}, {Key: "ok", Value: 1},
-	}))
+	}, more...)))
 	var mu sync.Mutex // guards n
 	n := 0
 	answer := func(command string) bson.Raw {
@@ -103,5 +104,15 @@ func TestOneMalformedReplyDoesNotSpoilTheClient(t *testing.T) {
 	refuse(t, 10*time.Second, count, mongoerr.IsNetwork, "malformed")
 	if err := count(); err != nil {
 		t.Errorf("a command after a malformed reply: %v", err)
+	}
+}
+
+func TestWordsOfAStrangerDoNotBreakTheFirstLine(t *testing.T) {
+	addr := scripted(t, func(int, string) bson.Raw { return nil },
+		bson.E{Key: "setName", Value: "odd\nname"}, bson.E{Key: "hosts", Value: bson.A{"evil\n:1", "127.0.0.1:1"}})
+	cl := connect(t, "mongodb://"+addr, func(c *sextant.Config) { c.ServerSelectionTimeout = time.Second })
+	refuse(t, 5*time.Second, ping(cl), mongoerr.IsSelection, "odd?name", "is not in its own list of members", "refused")
+	if members := cl.Hosts().Members; len(members) != 1 || members[0].Address != "127.0.0.1:1" {
+		t.Errorf("members: %v", members)
 	}
 }

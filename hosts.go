@@ -42,7 +42,12 @@ func (cl *Client) Refresh(ctx context.Context) error {
 // Explain says for each member why an operation like this one would, or would not, go there at this moment. It does no
 // I/O. The verdict's first line is the answer in plain words; a failed selection carries the same verdict.
 func (cl *Client) Explain(w Want) event.Verdict {
-	return cl.cluster.Description().Explain(cl.want(w), time.Now())
+	v := cl.cluster.Description().Explain(cl.want(w), time.Now())
+	if cl.closed.Load() {
+		v.Members, v.Cause = nil, ErrClientClosed
+		v.Sentence = "no member serves " + v.Want + ": " + ErrClientClosed.Error()
+	}
+	return v
 }
 
 // WaitReady waits until some member can serve an operation like this one: for programs that want to fail at their start

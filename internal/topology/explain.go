@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/sextantdb/sextant/event"
 	"github.com/sextantdb/sextant/mongoerr"
@@ -17,13 +18,23 @@ func (d *Description) Explain(w Want, now time.Time) event.Verdict {
 	found := t.run()
 	v := event.Verdict{Want: w.String(), Topology: d.Kind, SetName: d.SetName, Cause: d.cause(&w, len(found))}
 	for i, s := range d.Servers {
-		m := event.MemberVerdict{Address: s.Addr, Kind: s.Kind, RTT: s.RTT, Tags: s.Tags, Rule: t.text(i, now)}
+		m := event.MemberVerdict{Address: s.Addr, Kind: s.Kind, RTT: s.RTT, Tags: s.Tags, Rule: oneLine(t.text(i, now))}
 		m.Eligible = t.why[i].rule == ruleOnly || t.why[i].rule == ruleWindow
 		m.Lag, m.LagKnown = d.knownLag(s)
 		v.Members = append(v.Members, m)
 	}
-	v.Sentence = t.sentence(len(found))
+	v.Sentence = oneLine(t.sentence(len(found)))
 	return v
+}
+
+// oneLine keeps what strangers say, a set's name for one, from breaking a sentence into lines.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '?'
+		}
+		return r
+	}, text)
 }
 
 // cause is the failure that most likely explains why nobody serves.

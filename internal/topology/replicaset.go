@@ -115,7 +115,10 @@ func (c *change) fromPrimary(s *Server) {
 		}
 		reason := ""
 		if other.Addr == s.Addr {
-			reason = "is not in its own list of members: it calls itself " + s.Me
+			reason = "is not in its own list of members"
+			if s.Me != "" {
+				reason += ": it calls itself " + s.Me
+			}
 		}
 		c.remove(other.Addr, reason)
 	}
