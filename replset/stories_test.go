@@ -86,6 +86,9 @@ func tellStory(t *testing.T, seed uint64) {
 	}
 	wg.Go(func() { st.read(ctx, client) })
 	wg.Go(func() { st.watchLeaders(ctx) })
+	for i := range set.members {
+		wg.Go(func() { st.watchHello(ctx, i) })
+	}
 	st.trouble()
 	st.heal()
 	time.Sleep(5 * time.Second)

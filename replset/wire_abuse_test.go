@@ -68,6 +68,15 @@ func sequence(length int, id string, docs ...byte) []byte {
 	return dst
 }
 
+// oldQuery is an OP_QUERY with any document.
+func oldQuery(collection string, doc []byte) []byte {
+	dst := wire.AppendHeader(nil, wire.Header{RequestID: 7, OpCode: wire.OpQuery})
+	dst = append(append(append(dst, 0, 0, 0, 0), collection...), 0)
+	dst = append(append(dst, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff), doc...)
+	binary.LittleEndian.PutUint32(dst, uint32(len(dst)))
+	return dst
+}
+
 // Whatever a stranger sends, the answer is an error or a closed connection, soon; the member and its other clients go on.
 func TestAnyBytesAreAnsweredOrCostTheConnection(t *testing.T) {
 	var log logBook
@@ -101,6 +110,15 @@ func TestAnyBytesAreAnsweredOrCostTheConnection(t *testing.T) {
 		"empty body":                    message(0, append([]byte{0}, empty...)),
 		"only $db":                      message(0, bodySection(t, bson.D{{Key: "$db", Value: "t"}})),
 		"exhaust for a ping":            message(wire.ExhaustAllowed, ping),
+		"query of nothing":              oldQuery("", empty),
+		"query without a dot":           oldQuery("admin", empty),
+		"query of a collection":         oldQuery("t.c", empty),
+		"query of $cmd.sys.inprog":      oldQuery("admin.$cmd.sys.inprog", empty),
+		"query of nowhere":              oldQuery(".$cmd", empty),
+		"query of bytes":                oldQuery("\xff\xfe.$cmd", empty),
+		"query with half a document":    oldQuery("admin.$cmd", empty[:3]),
+		"query with two documents":      oldQuery("admin.$cmd", append(append([]byte(nil), empty...), empty...)),
+		"query with an empty $query":    oldQuery("admin.$cmd", nested(1, 3)),
 		"checksum that is wrong":        message(wire.ChecksumPresent, ping, []byte{1, 2, 3, 4}),
 	} {
 		t.Run(name, func(t *testing.T) {
