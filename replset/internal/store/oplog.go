@@ -77,7 +77,11 @@ func (tx *Tx) appendEntry(entry bson.Raw, at OpTime) error {
 	oplog.records.Set(rid, entry)
 	oplog.next = rid + 1
 	oplog.size += int64(len(entry))
+	first := oplog.FirstRecord()
 	oplog.trim()
+	if kept := oplog.FirstRecord(); kept != first {
+		tx.root.gone = kept - 1
+	}
 	tx.root.optime, tx.lastOp, tx.changed = at, at, true
 	tx.remember(entry, at)
 	return nil
@@ -97,3 +101,6 @@ func (sn *Snapshot) OplogAfter(op OpTime) iter.Seq[bson.Raw] {
 		}
 	}
 }
+
+// tells reports whether the oplog has every entry after op.
+func (sn *Snapshot) tells(op OpTime) bool { return op.recordID() >= sn.gone }

@@ -20,9 +20,11 @@ type RecordID int64
 // Snapshot is the whole data of a member at one moment. It is immutable and needs
 // no lock.
 type Snapshot struct {
-	optime OpTime
-	colls  *btree.Map[string, *Coll] // by namespace
-	retry  *btree.Map[string, *sessionRecord]
+	optime  OpTime
+	colls   *btree.Map[string, *Coll] // by namespace
+	retry   *btree.Map[string, *sessionRecord]
+	gone    RecordID // of the oplog: entries up to here may have been trimmed
+	lineage int64    // how often the store before it went back or was replaced: of one lineage, later roots only add to earlier ones
 }
 
 // Coll is one collection of a snapshot, or a view (Options().ViewOn is set, no records).
@@ -66,7 +68,7 @@ func (c *Coll) copyTrees() *Coll {
 // detach is a snapshot that shares no tree head with sn, so that two stores may each
 // go on from it. The caller holds the lock of the store that sn belongs to.
 func (sn *Snapshot) detach() *Snapshot {
-	d := &Snapshot{optime: sn.optime, colls: new(btree.Map[string, *Coll]), retry: new(btree.Map[string, *sessionRecord])}
+	d := &Snapshot{optime: sn.optime, colls: new(btree.Map[string, *Coll]), retry: new(btree.Map[string, *sessionRecord]), gone: sn.gone}
 	sn.colls.Scan(func(ns string, c *Coll) bool {
 		d.colls.Set(ns, c.copyTrees())
 		return true

@@ -164,12 +164,14 @@ func (s *Store) TruncateAfter(op OpTime) error {
 	if op.Less(root.optime) {
 		return fmt.Errorf("cannot roll back to %v: the oldest state kept is %v", op, root.optime)
 	}
+	back := *root
+	back.lineage = s.Latest().lineage + 1
 	s.mu.Lock()
 	if i := slices.Index(s.history, root); i >= 0 {
-		s.history = slices.Clone(s.history[:i+1])
+		s.history = append(slices.Clone(s.history[:i]), &back)
 	}
 	s.mu.Unlock()
-	s.announce(root)
+	s.announce(&back)
 	return nil
 }
 
@@ -182,6 +184,7 @@ func (s *Store) Adopt(from *Store) {
 	from.wmu.Unlock()
 	s.wmu.Lock()
 	defer s.wmu.Unlock()
+	root.lineage = s.Latest().lineage + 1
 	s.install(root)
 }
 

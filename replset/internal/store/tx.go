@@ -22,7 +22,7 @@ type Tx struct {
 }
 
 func newTx(base *Snapshot, clock Clock) *Tx {
-	root := &Snapshot{optime: base.optime, colls: base.colls.Copy(), retry: base.retry.Copy()}
+	root := &Snapshot{optime: base.optime, colls: base.colls.Copy(), retry: base.retry.Copy(), gone: base.gone, lineage: base.lineage}
 	return &Tx{root: root, clock: clock, owned: map[string]bool{}}
 }
 
