@@ -1,7 +1,7 @@
 # The habits of this house; CI calls the same targets.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: check format vet static test conformance vectors interop demo fuzz bench
+.PHONY: check format vet static test conformance vectors interop demo fuzz bench kills
 
 check: format vet static test
 
@@ -32,6 +32,9 @@ bench: # package bson beside the official one; fails under a promised floor
 
 demo: # the main job, on the embedded set
 	go run ./cmd/sextant demo
+
+kills: # a process that serves a set is killed KILLS (100) times under load, and loses nothing it has confirmed
+	SEXTANT_KILLS=$${KILLS:-100} go test -count=1 -run TestKilledProcess -v ./replset
 
 fuzz: # every fuzz target for FUZZTIME (one minute) each
 	@set -e; for p in $$(go list ./...); do \

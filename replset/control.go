@@ -7,6 +7,8 @@ import (
 	"net"
 	"syscall"
 	"time"
+
+	"github.com/sextantdb/sextant/replset/internal/command"
 )
 
 func (s *Set) check(i int) error {
@@ -71,7 +73,8 @@ func (s *Set) electable() int {
 }
 
 // Kill ends member i as a crash would: its connections are reset in the middle of whatever they carry, and nothing is
-// handed over. Its data stays for Restart. When Kill returns, no goroutine of the member is left.
+// handed over. Its data stays for Restart: all of it when it is in memory, with Options.Dir what had been synced. When
+// Kill returns, no goroutine of the member is left.
 func (s *Set) Kill(i int) error {
 	if err := s.check(i); err != nil {
 		return err
@@ -95,6 +98,14 @@ func (s *Set) Restart(i int) error {
 	if _, err := m.take(false); err != nil {
 		return err
 	}
+	if s.opt.Dir != "" {
+		d, err := s.opt.disk(i)
+		if err != nil {
+			m.put(nil)
+			return err
+		}
+		m.insert(d)
+	}
 	at := m.addr
 	if _, real := s.opt.Network.(tcp); real {
 		_, port, _ := net.SplitHostPort(m.addr)
@@ -102,6 +113,7 @@ func (s *Set) Restart(i int) error {
 	}
 	l, err := s.listenAgain(at)
 	if err != nil {
+		_ = m.data().Close(true)
 		m.put(nil)
 		return fmt.Errorf("replset: member %d cannot listen again: %w", i, err)
 	}
@@ -133,10 +145,14 @@ func (s *Set) Wipe(i int) error {
 	if _, err := m.take(false); err != nil {
 		return err
 	}
-	m.mu.Lock()
-	m.disk = m.disk.Wiped(s.opt.OplogEntries)
-	m.mu.Unlock()
-	m.put(nil)
+	defer m.put(nil)
+	if s.opt.Dir != "" {
+		if err := command.WipeDisk(s.opt.file(i)); err != nil {
+			return fmt.Errorf("replset: wipe member %d: %w", i, err)
+		}
+		return nil
+	}
+	m.insert(m.data().Wiped(s.opt.OplogEntries))
 	return nil
 }
 

@@ -10,5 +10,11 @@
 // It is not a database for production: data is in memory and ends with the process (Kill and Restart keep it), there
 // are no roles, and what is not implemented is refused with MongoDB's error codes.
 //
+// With Options.Dir every member keeps its data, vote and configuration in a file. What was confirmed with j: true by a set
+// of one member, or by a majority of any set, is there after the process was killed or the machine crashed at any moment,
+// as long as the disk keeps what it says it has synced. A later Start with the same folder goes on there: same data, oplog
+// and addresses (where the ports are free), a later term. Kill then means what it says: Restart reads the file. Data is
+// still held in memory as a whole; the file is read once, when the member starts.
+//
 // A Set owns all goroutines of its members; Close ends and waits for them. Set and Member are safe for concurrent use.
 package replset

@@ -69,6 +69,13 @@ func (m *Member) data() *command.Disk {
 	return m.disk
 }
 
+// insert gives the member another disk.
+func (m *Member) insert(d *command.Disk) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.disk = d
+}
+
 // take claims the member for a change of whether it runs.
 func (m *Member) take(running bool) (*command.Member, error) {
 	m.mu.Lock()

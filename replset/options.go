@@ -32,6 +32,10 @@ type Options struct {
 	// OplogEntries is how many entries a member's oplog keeps; 100,000 if 0. A member that was away for longer, or whose
 	// data was wiped, copies all data.
 	OplogEntries int64
+	// Dir is a folder in which every member keeps its data, vote and configuration in a file of its own, so that a set
+	// started there again goes on where the last one ended, however it ended. A write concern with j: true then waits
+	// until the write is on the disk, and so does a majority. Empty: data is in memory and ends with the process.
+	Dir string
 	// WriteModes are named write concerns: name -> tag -> number of distinct values of that tag which must have the write.
 	WriteModes map[string]map[string]int
 	// Logger hears what members have to say; nil: nobody does.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -40,16 +39,27 @@ func Start(ctx context.Context, o Options) (*Set, error) {
 			return nil, err
 		}
 	}
-	listeners, hosts, err := s.listen(ctx)
+	disks, err := o.disks()
 	if err != nil {
 		return nil, err
 	}
-	if s.cfg, err = o.config(hosts); err != nil {
+	before, err := o.before(disks)
+	if err != nil {
+		closeDisks(disks)
+		return nil, err
+	}
+	listeners, hosts, err := s.listen(ctx, before)
+	if err != nil {
+		closeDisks(disks)
+		return nil, err
+	}
+	if s.cfg, err = o.resume(before, hosts, disks); err != nil {
 		closeAll(listeners)
+		closeDisks(disks)
 		return nil, err
 	}
 	for i, host := range hosts {
-		s.members = append(s.members, &Member{set: s, index: i, addr: host, disk: command.NewDiskSized(o.OplogEntries),
+		s.members = append(s.members, &Member{set: s, index: i, addr: host, disk: disks[i],
 			faults: new(command.Faults), counters: new(command.Counters)})
 	}
 	for i, m := range s.members {
@@ -84,7 +94,7 @@ func newUsers(list []User) (*command.Users, error) {
 }
 
 // listen opens all ports before any member starts: the configuration needs the addresses.
-func (s *Set) listen(ctx context.Context) (listeners []net.Listener, hosts []string, err error) {
+func (s *Set) listen(ctx context.Context, before *command.Config) (listeners []net.Listener, hosts []string, err error) {
 	for i := range s.opt.Members {
 		m := s.opt.member(i)
 		name := strings.ToLower(m.Name)
@@ -92,7 +102,7 @@ func (s *Set) listen(ctx context.Context) (listeners []net.Listener, hosts []str
 		if _, real := s.opt.Network.(tcp); !real && name != "" {
 			at = name // a network of names
 		}
-		l, err := s.opt.Network.Listen(ctx, net.JoinHostPort(at, strconv.Itoa(m.Port)))
+		l, err := s.listenAt(ctx, at, m.Port, before, i)
 		if err != nil {
 			closeAll(listeners)
 			return nil, nil, fmt.Errorf("replset: member %d cannot listen: %w", i, err)
@@ -155,11 +165,19 @@ func (s *Set) misbehave(i int, o *command.Options) {
 	}
 }
 
-// firstElection has the member of the highest priority stand at once, and waits until all members agree.
+// firstElection has the electable member with the newest data stand at once, of several the one of the highest
+// priority, and waits until all members agree.
 func (s *Set) firstElection(ctx context.Context) error {
 	best := -1
 	for i, m := range s.cfg.Members {
-		if m.Electable() && (best < 0 || m.Priority > s.cfg.Members[best].Priority) {
+		if !m.Electable() {
+			continue
+		}
+		if best < 0 {
+			best = i
+		}
+		mine, other := s.members[i].data().Applied(), s.members[best].data().Applied()
+		if other.Less(mine) || mine == other && m.Priority > s.cfg.Members[best].Priority {
 			best = i
 		}
 	}

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -88,30 +86,9 @@ func TestExplainSaysWhichRuleKeptEachMemberOut(t *testing.T) {
 }
 
 func TestServePrintsTheURIFirstAndRunsUntilInterrupted(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	r, w := io.Pipe()
-	done := make(chan int, 1)
-	go func() {
-		done <- run(ctx, []string{"serve", "--members", "1", "--port", "0", "--auth", "joe:secret"}, w, io.Discard)
-		w.Close()
-	}()
-	lines := bufio.NewScanner(r)
-	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "mongodb://") {
-		t.Fatalf("first line %q", lines.Text())
-	}
-	uri := lines.Text()
-	go io.Copy(io.Discard, r)
+	uri, end := serving(t, "--members", "1", "--port", "0", "--auth", "joe:secret")
 	if code, out, _ := command(t, "hosts", uri); code != 0 || !strings.Contains(out, "RSPrimary") {
 		t.Errorf("hosts %d: %s", code, out)
 	}
-	cancel()
-	select {
-	case code := <-done:
-		if code != 0 {
-			t.Errorf("exit %d", code)
-		}
-	case <-time.After(10 * time.Second):
-		t.Fatal("serve did not end")
-	}
+	end()
 }

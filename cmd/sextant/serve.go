@@ -13,23 +13,26 @@ import (
 
 func serveCommand() *cobra.Command {
 	var members, port int
-	var auth string
+	var auth, dbpath string
 	var verbose bool
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run an embedded replica set for development, until interrupted",
-		Long:  "Run an embedded replica set for development and tests, in memory, until interrupted. Its URI is the first line printed.",
+		Long: "Run an embedded replica set for development and tests until interrupted. Its URI is the first line printed. " +
+			"Data is in memory and ends with the process, unless --dbpath names a folder to keep it in.",
 		Args:  exactly(0),
 	}
 	c.Flags().IntVar(&members, "members", 3, "how many members, 1 to 7")
 	c.Flags().IntVar(&port, "port", 27017, "the first member's port; the others follow it; 0 takes free ones")
 	c.Flags().StringVar(&auth, "auth", "", "demand authentication as `user:password`")
+	c.Flags().StringVar(&dbpath, "dbpath", "", "keep the data in this `folder`, and go on with what is there")
 	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "log elections and refused connections to standard error")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o, err := serveOptions(members, port, auth)
 		if err != nil {
 			return usageError{err}
 		}
+		o.Dir = dbpath
 		if verbose {
 			o.Logger = slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
 		}
@@ -81,7 +84,11 @@ func serve(c *cobra.Command, o replset.Options) error {
 	if len(o.Users) > 0 {
 		fmt.Fprintf(c.OutOrStdout(), "log in as %s, authSource=admin\n", o.Users[0].Name)
 	}
-	fmt.Fprintf(c.OutOrStdout(), "%d member(s), primary %s, in memory: for development and tests. Stop with Ctrl-C.\n", len(set.Members()), primary.Addr())
+	where := "in memory"
+	if o.Dir != "" {
+		where = "data in " + o.Dir
+	}
+	fmt.Fprintf(c.OutOrStdout(), "%d member(s), primary %s, %s: for development and tests. Stop with Ctrl-C.\n", len(set.Members()), primary.Addr(), where)
 	<-ctx.Done()
 	return nil
 }

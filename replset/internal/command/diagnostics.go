@@ -194,7 +194,11 @@ func listCommands(_ context.Context, m *Member, _ *Request) (bson.D, error) {
 	return bson.D{{Key: "commands", Value: d}}, nil
 }
 
-func fsync(context.Context, *Member, *Request) (bson.D, error) {
+// fsync waits until everything that was written before would outlive a crash. It locks nothing.
+func fsync(ctx context.Context, m *Member, _ *Request) (bson.D, error) {
+	if err := m.awaitDurable(ctx); err != nil {
+		return nil, err
+	}
 	return bson.D{{Key: "numFiles", Value: int32(1)}}, nil
 }
 

@@ -209,10 +209,7 @@ func (f *following) apply(entries []bson.Raw) error {
 		}
 		f.m.clock.advance(op.TS)
 		f.m.wrote()
-		select {
-		case f.news <- struct{}{}:
-		default:
-		}
+		f.tell()
 		entries = entries[ready:]
 	}
 	return nil
@@ -238,6 +235,14 @@ func (f *following) ripe(entries []bson.Raw) (int, error) {
 	return n, nil
 }
 
+// tell has the source hear soon how far this member is.
+func (f *following) tell() {
+	select {
+	case f.news <- struct{}{}:
+	default: // it is about to
+	}
+}
+
 // report tells the source how far this member is, once after any number of applied batches.
 func (f *following) report() {
 	defer f.wg.Done()
@@ -247,10 +252,12 @@ func (f *following) report() {
 		case <-f.ctx.Done():
 			return
 		}
+		applied, durable := f.m.disk.positions()
 		reply, err := f.m.links[f.from].demand(f.ctx, "admin", bson.D{
 			{Key: "replSetUpdatePosition", Value: int32(1)},
 			{Key: "optimes", Value: []bson.D{{
-				{Key: "appliedOpTime", Value: opTimeDocument(f.m.Store.Latest().OpTime())},
+				{Key: "appliedOpTime", Value: opTimeDocument(applied)},
+				{Key: "durableOpTime", Value: opTimeDocument(durable)},
 				{Key: "memberId", Value: int32(f.m.self)},
 			}}},
 		})
@@ -258,10 +265,7 @@ func (f *following) report() {
 			if !pause(f.ctx, time.Now().Add(20*time.Millisecond)) {
 				return
 			}
-			select { // try again with whatever is newest then
-			case f.news <- struct{}{}:
-			default:
-			}
+			f.tell() // try again with whatever is newest then
 			continue
 		}
 		f.heard(reply)

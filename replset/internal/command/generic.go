@@ -13,6 +13,7 @@ type WriteConcern struct {
 	Given    bool
 	W        int64  // members, if Mode is ""
 	Mode     string // "majority" or the name of a mode
+	Journal  bool   // count only members that would still have the write after a crash
 	WTimeout time.Duration
 }
 
@@ -115,7 +116,11 @@ func (r *Request) parseWriteConcern(v bson.RawValue) error {
 				return mongoerr.Server(mongoerr.CodeFailedToParse, "wtimeout must be between 0 and %d", math.MaxInt32)
 			}
 			w.WTimeout = time.Duration(n) * time.Millisecond
-		case "j", "fsync", "provenance", "getLastError": // everything here is in memory: there is no journal to wait for
+		case "j", "fsync":
+			on, _ := f.BooleanOK()
+			n, _ := f.AsFloat64OK()
+			w.Journal = w.Journal || on || n != 0
+		case "provenance", "getLastError":
 		default:
 			return mongoerr.Server(mongoerr.CodeFailedToParse, "unrecognized write concern field: %s", key)
 		}

@@ -26,63 +26,6 @@ type (
 	Role = repl.Role
 )
 
-// Disk is what outlives a member's crash: its data, its vote and its configuration. A member in memory loses it with the process.
-type Disk struct {
-	store  *store.Store
-	mu     sync.Mutex // guards vote and config
-	vote   repl.Vote
-	config *Config // the newest that the member has had; nil: the one it is started with
-}
-
-// NewDisk is an empty disk with an oplog of the usual size.
-func NewDisk() *Disk { return NewDiskSized(0) }
-
-// NewDiskSized is an empty disk whose oplog keeps that many entries, or 100,000 if 0.
-func NewDiskSized(oplogEntries int64) *Disk {
-	return &Disk{store: newStore(oplogEntries), vote: repl.Vote{For: repl.None}}
-}
-
-func newStore(oplogEntries int64) *store.Store {
-	if oplogEntries == 0 {
-		return store.New()
-	}
-	const anySize = 1 << 40
-	return store.NewSized(oplogEntries, anySize)
-}
-
-// Wiped is a disk without data. The vote stays: a member that forgot it could vote twice in a term.
-func (d *Disk) Wiped(oplogEntries int64) *Disk {
-	return &Disk{store: newStore(oplogEntries), vote: d.loadVote()}
-}
-
-func (d *Disk) saveVote(v repl.Vote) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.vote = v
-}
-
-func (d *Disk) saveConfig(c *Config) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.config = c
-}
-
-// newer is the configuration on the disk if it is newer than c, else c.
-func (d *Disk) newer(c *Config) *Config {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.config != nil && d.config.Version > c.Version {
-		return d.config
-	}
-	return c
-}
-
-func (d *Disk) loadVote() repl.Vote {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.vote
-}
-
 // Misbehave makes a member break a promise on purpose, to prove that checks catch it.
 type Misbehave uint8
 
@@ -170,6 +113,10 @@ func Open(o Options) *Member {
 	m.wg.Add(2)
 	go m.own()
 	go m.accept()
+	if m.disk.journal != nil {
+		m.wg.Add(1)
+		go m.keep()
+	}
 	return m
 }
 
@@ -177,11 +124,22 @@ func Open(o Options) *Member {
 // everything that it started has ended when Close returns.
 func (m *Member) Close() { m.end(false) }
 
-// Kill ends the member as a crash would: connections are cut in the middle of whatever they carry. Its Disk can be
-// opened again.
+// Kill ends the member as a crash would: connections are cut in the middle of whatever they carry, and what is not in
+// the data file yet, if the member has one, does not get there. A Disk in memory can be opened again; the file of any
+// other can, by OpenDisk.
 func (m *Member) Kill() { m.end(true) }
 
 func (m *Member) end(crash bool) {
+	m.stop(crash)
+	m.wg.Wait()
+	m.cursors.closeAll()
+	if err := m.disk.Close(m.crashed.Load()); err != nil {
+		m.log.Error("the data file was not closed well", "member", m.self, "error", err)
+	}
+}
+
+// stop makes everything that the member has started end, and does not wait for it.
+func (m *Member) stop(crash bool) {
 	m.mu.Lock()
 	first := !m.ended
 	m.ended = true
@@ -206,8 +164,6 @@ func (m *Member) end(crash bool) {
 			l.close()
 		}
 	}
-	m.wg.Wait()
-	m.cursors.closeAll()
 }
 
 func (m *Member) closing() bool { return m.ctx.Err() != nil }

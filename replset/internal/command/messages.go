@@ -35,6 +35,7 @@ func (m *Member) sendHeartbeat(e repl.SendHeartbeat) {
 		Term:    intOf(reply, "term"),
 		Role:    repl.Role(intOf(reply, "state")),
 		Applied: opTimeOf(reply, "opTime"),
+		Durable: opTimeOf(reply, "durableOpTime"),
 		Commit:  opTimeOf(reply, "lastOpCommitted"),
 		Primary: int(intOf(reply, "primaryId")),
 		Version: int32(intOf(reply, "v")),

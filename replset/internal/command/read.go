@@ -146,11 +146,11 @@ func (m *Member) afterWrite(r *Request) *mongoerr.WriteConcernError {
 // WaitWriteConcern waits until op has reached the members that r's write concern asks for. The dispatcher calls it
 // after every command with the flag Writes; a handler that writes without that flag calls it itself.
 func (m *Member) WaitWriteConcern(ctx context.Context, r *Request, op store.OpTime) *mongoerr.WriteConcernError {
-	n := need{op: op, term: r.wroteIn, mode: r.WriteConcern.Mode, members: int(r.WriteConcern.W)}
+	n := need{op: op, term: r.wroteIn, mode: r.WriteConcern.Mode, members: int(r.WriteConcern.W), journal: r.WriteConcern.Journal && m.disk.journal != nil}
 	if !r.WriteConcern.Given {
 		n.mode, n.members = m.defaultWrite()
 	}
-	if n.mode == "" && n.members <= 1 {
+	if n.mode == "" && n.members <= 1 && !n.journal {
 		return nil
 	}
 	if m.opt.Misbehave == LostWrite && n.mode == "majority" {
@@ -174,6 +174,7 @@ type need struct {
 	term    int64
 	mode    string // "" for a number of members
 	members int
+	journal bool // only members that would still have it after a crash; a majority always means those
 }
 
 func (m *Member) await(ctx context.Context, n need, limit time.Duration) *mongoerr.WriteConcernError {
@@ -235,10 +236,14 @@ func (n need) met(cfg *repl.Config, p *repl.Progress) bool {
 	if n.mode == "majority" {
 		return !p.Commit.Less(op)
 	}
+	at := &p.Peers
+	if n.journal {
+		at = &p.Safe
+	}
 	have := 0
 	values := map[string]map[string]bool{}
 	for i, mc := range cfg.Members {
-		if mc.Arbiter || p.Peers[i].Less(op) {
+		if mc.Arbiter || at[i].Less(op) {
 			continue
 		}
 		have++

@@ -58,6 +58,7 @@ func replSetHeartbeat(ctx context.Context, m *Member, r *Request) (bson.D, error
 				{Key: "term", Value: a.Reply.Term},
 				{Key: "primaryId", Value: int32(a.Reply.Primary)},
 				{Key: "opTime", Value: opTimeDocument(store.OpTime(a.Reply.Applied))},
+				{Key: "durableOpTime", Value: opTimeDocument(store.OpTime(a.Reply.Durable))},
 				{Key: "lastOpCommitted", Value: opTimeDocument(store.OpTime(a.Reply.Commit))},
 			}, nil
 		}
@@ -91,7 +92,7 @@ func replSetUpdatePosition(ctx context.Context, m *Member, r *Request) (bson.D, 
 		return nil, err
 	}
 	for _, d := range docs {
-		if _, err := m.ask(ctx, repl.Position{From: r.Conn.peer, Applied: opTimeOf(d, "appliedOpTime")}); err != nil {
+		if _, err := m.ask(ctx, repl.Position{From: r.Conn.peer, Applied: opTimeOf(d, "appliedOpTime"), Durable: opTimeOf(d, "durableOpTime")}); err != nil {
 			return nil, err
 		}
 	}

@@ -41,7 +41,7 @@ func replSetGetStatus(ctx context.Context, m *Member, _ *Request) (bson.D, error
 		{Key: "optimes", Value: bson.D{
 			{Key: "lastCommittedOpTime", Value: opTimeDocument(store.OpTime(p.Commit))},
 			{Key: "appliedOpTime", Value: opTimeDocument(store.OpTime(p.Applied))},
-			{Key: "durableOpTime", Value: opTimeDocument(store.OpTime(p.Applied))},
+			{Key: "durableOpTime", Value: opTimeDocument(store.OpTime(p.Durable))},
 		}},
 		{Key: "members", Value: list},
 	}, nil
@@ -63,6 +63,7 @@ func (m *Member) memberStatus(st *topology, i int, v repl.MemberView, now time.T
 	if !st.Config.Members[i].Arbiter {
 		op := store.OpTime(v.Applied)
 		d = append(d, bson.E{Key: "optime", Value: opTimeDocument(op)},
+			bson.E{Key: "optimeDurable", Value: opTimeDocument(store.OpTime(v.Durable))},
 			bson.E{Key: "optimeDate", Value: wallTime(m.Store.Latest(), op)})
 	}
 	if !v.Heartbeat.IsZero() {

@@ -56,7 +56,7 @@ func (m *Member) own() {
 			return
 		case v = <-m.visits:
 		case <-m.written:
-			v.event = repl.Applied{OpTime: repl.OpTime(m.Store.Latest().OpTime())}
+			v.event = m.applied()
 		case <-timer.C:
 			v.event = repl.Tick{}
 		}
@@ -95,7 +95,10 @@ func (m *Member) step(ev repl.Event) (answers []repl.Effect) {
 	for _, e := range effects {
 		switch e := e.(type) {
 		case repl.SaveVote:
-			m.disk.saveVote(e.Vote)
+			if err := m.disk.saveVote(e.Vote); err != nil {
+				m.fail(err)
+				return nil // what was to follow the vote must not
+			}
 		case repl.HeartbeatAnswer, repl.VoteAnswer:
 			answers = append(answers, e)
 		case repl.SendHeartbeat:
@@ -129,7 +132,8 @@ func (m *Member) drain(e repl.Drain) {
 		return
 	}
 	m.log.Info("became primary", "member", m.self, "term", e.Term)
-	m.step(repl.Drained{OpTime: repl.OpTime(op)})
+	_, durable := m.disk.positions()
+	m.step(repl.Drained{OpTime: repl.OpTime(op), Durable: repl.OpTime(durable)})
 }
 
 // publish shows what has changed in the node to everybody else: the commit point to the store first, so that who sees
@@ -142,7 +146,9 @@ func (m *Member) publish() {
 	}
 	t, oldT := m.node.Topology(), m.state.Load()
 	if t.Config != oldT.Config {
-		m.disk.saveConfig(t.Config)
+		if err := m.disk.SaveConfig(t.Config); err != nil {
+			m.fail(err)
+		}
 	}
 	if t != oldT.Topology {
 		next := &topology{Topology: t, processID: oldT.processID, counter: oldT.counter, changed: make(chan struct{})}
@@ -159,6 +165,9 @@ func (m *Member) publish() {
 		close(oldP.changed)
 	}
 	m.follow(t)
+	if m.following != nil && m.disk.journal != nil && p.Durable != oldP.Durable {
+		m.following.tell()
+	}
 }
 
 // tell gives the owner an event without waiting for what comes of it.
@@ -225,7 +234,7 @@ func (m *Member) Role() repl.Role { return m.state.Load().Role }
 // WritablePrimary reports whether the member is a primary that takes writes, and its term.
 func (m *Member) WritablePrimary() (term int64, ok bool) {
 	st := m.state.Load()
-	return st.Term, st.Writable
+	return st.Term, st.Writable && !m.closing()
 }
 
 // Follows reports whether the member knows member i as primary and, unless it is an arbiter or delayed, has data.

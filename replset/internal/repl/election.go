@@ -198,7 +198,7 @@ func (n *Node) onDrained(ev Drained) {
 	if n.role != RolePrimary || ev.OpTime.Term != n.term {
 		return
 	}
-	n.onApplied(ev.OpTime)
+	n.onApplied(ev.OpTime, ev.Durable)
 	n.electionOp = ev.OpTime
 	n.writable = true
 }

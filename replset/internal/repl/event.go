@@ -23,6 +23,7 @@ type HeartbeatReply struct {
 	Term    int64
 	Role    Role
 	Applied OpTime
+	Durable OpTime
 	Commit  OpTime
 	Primary int
 	Version int32
@@ -52,14 +53,17 @@ type VoteReply struct {
 	Granted bool
 }
 
-// Position says how far another member has applied the oplog (replSetUpdatePosition).
+// Position says how far another member has applied the oplog (replSetUpdatePosition), and how much of that would
+// outlive a crash.
 type Position struct {
 	From    int
 	Applied OpTime
+	Durable OpTime
 }
 
-// Applied says how far this member has written or applied its own oplog.
-type Applied struct{ OpTime OpTime }
+// Applied says how far this member has written or applied its own oplog, and how much of that would outlive a crash:
+// all of it where data is in memory alone and nothing outlives the process.
+type Applied struct{ OpTime, Durable OpTime }
 
 // Rolled says that this member reverted its oplog to an older entry.
 type Rolled struct{ To OpTime }
@@ -91,7 +95,7 @@ type Freeze struct{ Until time.Time }
 type Recover struct{ Role Role }
 
 // Drained says that a winner has what it could get and has logged its first entry of the term.
-type Drained struct{ OpTime OpTime }
+type Drained struct{ OpTime, Durable OpTime }
 
 // Reconfig replaces the configuration; an older version is ignored.
 type Reconfig struct{ Config *Config }

@@ -30,7 +30,7 @@ func (n *Node) onHeartbeatRequest(ev HeartbeatRequest, now time.Time, out *effec
 
 // state is what the node tells in a heartbeat's answer.
 func (n *Node) state() HeartbeatReply {
-	return HeartbeatReply{From: n.self, Term: n.term, Role: n.role, Applied: n.applied, Commit: n.commit,
+	return HeartbeatReply{From: n.self, Term: n.term, Role: n.role, Applied: n.applied, Durable: n.durable, Commit: n.commit,
 		Primary: n.primary, Version: n.cfg.Version}
 }
 
@@ -40,14 +40,17 @@ func (n *Node) onHeartbeatReply(ev HeartbeatReply, now time.Time, out *effects) 
 		p.next = now
 	}
 	n.meet(ev.Term, now)
+	back := p.failed != "" // it may have crashed and come back with less
 	p.waiting, p.up, p.failed = false, true, ""
 	p.heard, p.heartbeat = now, now
 	n.pauseHeartbeat(p, now)
 	p.role, p.told = ev.Role, ev.Commit
 	// A lower position than known is an old message that a position report has overtaken, unless the member says that
 	// it lost entries.
-	if p.applied.Less(ev.Applied) || ev.Role == RoleRollback || ev.Role == RoleStartup2 {
-		p.applied = ev.Applied
+	if p.applied.Less(ev.Applied) || back || ev.Role == RoleRollback || ev.Role == RoleStartup2 {
+		p.applied, p.durable = ev.Applied, ev.Durable
+	} else if p.durable.Less(ev.Durable) {
+		p.durable = ev.Durable
 	}
 	if ev.Role == RolePrimary && ev.Term == n.term {
 		n.heardPrimary(ev.From, now)
@@ -128,12 +131,15 @@ func (n *Node) onPosition(ev Position, now time.Time) {
 	if p.applied.Less(ev.Applied) {
 		p.applied = ev.Applied
 	}
+	if p.durable.Less(ev.Durable) {
+		p.durable = ev.Durable
+	}
 	if n.role == RolePrimary {
 		p.heard = now
 	}
 }
 
-// advanceCommit moves a primary's commit point over what a majority of the voting data-bearing members has applied.
+// advanceCommit moves a primary's commit point over what a majority of the voting data-bearing members has, safe from a crash.
 func (n *Node) advanceCommit() {
 	if n.role != RolePrimary {
 		return
@@ -143,9 +149,9 @@ func (n *Node) advanceCommit() {
 		if m.Votes == 0 || m.Arbiter {
 			continue
 		}
-		op := n.peers[i].applied
+		op := n.peers[i].durable
 		if i == n.self {
-			op = n.applied
+			op = n.durable
 		}
 		at = append(at, op)
 		for j := len(at) - 1; j > 0 && at[j-1].Less(at[j]); j-- {

@@ -60,6 +60,7 @@ const None = -1
 type peer struct {
 	role      Role
 	applied   OpTime
+	durable   OpTime // what would outlive its crash: the commit point counts this
 	told      OpTime // the commit point that it said it knows
 	heard     time.Time
 	up        bool
@@ -83,6 +84,7 @@ type Node struct {
 	writable bool
 	stepping bool // a step-down waits for a secondary to catch up: no writes meanwhile
 	applied  OpTime
+	durable  OpTime // of applied, what would outlive a crash
 	commit   OpTime
 	peers    []peer // by member number; self's is unused
 
@@ -97,7 +99,7 @@ type Node struct {
 // New is a member that has just started. vote is what it said before it ended; applied is its newest oplog entry.
 // rnd returns numbers in [0, 1).
 func New(cfg *Config, self int, vote Vote, applied OpTime, now time.Time, rnd func() float64) *Node {
-	n := &Node{cfg: cfg, self: self, rnd: rnd, term: vote.Term, vote: vote, primary: None, applied: applied,
+	n := &Node{cfg: cfg, self: self, rnd: rnd, term: max(vote.Term, applied.Term), vote: vote, primary: None, applied: applied, durable: applied,
 		peers: make([]peer, len(cfg.Members))}
 	n.role = RoleSecondary
 	if cfg.Members[self].Arbiter {
@@ -131,7 +133,7 @@ func (n *Node) Step(ev Event, now time.Time) []Effect {
 	case Position:
 		n.onPosition(ev, now)
 	case Applied:
-		n.onApplied(ev.OpTime)
+		n.onApplied(ev.OpTime, ev.Durable)
 	case Rolled:
 		n.onRolled(ev)
 	case PrimaryAlive:
@@ -202,9 +204,12 @@ func (n *Node) later(t time.Time) time.Time {
 	return t
 }
 
-func (n *Node) onApplied(op OpTime) {
+func (n *Node) onApplied(op, durable OpTime) {
 	if n.applied.Less(op) {
 		n.applied = op
+	}
+	if n.durable.Less(durable) {
+		n.durable = durable
 	}
 	if n.role == RoleStartup2 && !n.applied.IsZero() {
 		n.role = RoleSecondary
@@ -213,6 +218,9 @@ func (n *Node) onApplied(op OpTime) {
 
 func (n *Node) onRolled(ev Rolled) {
 	n.applied = ev.To
+	if n.applied.Less(n.durable) {
+		n.durable = n.applied
+	}
 	n.onRecover(Recover{})
 }
 

@@ -116,7 +116,7 @@ func TestMemberThatMayNotRuleLendsItsLeadToTheOneThatMay(t *testing.T) {
 	s.write(0, s.nodes[0].Topology().Term) // the last entry before the crash reaches member 2 alone
 	s.nodes[0] = nil
 	s.logs[2] = append(s.logs[2], s.last(0))
-	s.step(2, Applied{OpTime: s.last(2)})
+	s.step(2, Applied{OpTime: s.last(2), Durable: s.last(2)})
 	s.run(5 * time.Second)
 	if s.writable() != 1 {
 		t.Errorf("member %d rules, not the one that may", s.writable())

@@ -99,7 +99,7 @@ func (s *sim) perform(i int, e Effect, cause Event) {
 		s.post(i, cause.(VoteRequest).From, e.Reply, nil)
 	case Drain:
 		s.write(i, e.Term)
-		s.step(i, Drained{OpTime: s.last(i)})
+		s.step(i, Drained{OpTime: s.last(i), Durable: s.last(i)})
 	}
 }
 
@@ -163,8 +163,8 @@ func (s *sim) pull(i int) {
 		s.logs[i] = append(s.logs[i], theirs[next])
 		next++
 	}
-	s.step(i, Applied{OpTime: s.last(i)})
-	s.post(i, from, Position{From: i, Applied: s.last(i)}, nil)
+	s.step(i, Applied{OpTime: s.last(i), Durable: s.last(i)})
+	s.post(i, from, Position{From: i, Applied: s.last(i), Durable: s.last(i)}, nil)
 }
 
 func (s *sim) fail(format string, args ...any) {
@@ -229,7 +229,7 @@ func (s *sim) advance() {
 		}
 		if top := n.Topology(); top.Writable && !s.quiet && s.rnd.IntN(4) == 0 {
 			s.write(i, top.Term)
-			s.step(i, Applied{OpTime: s.last(i)})
+			s.step(i, Applied{OpTime: s.last(i), Durable: s.last(i)})
 		}
 		if s.rnd.IntN(3) == 0 {
 			s.pull(i)

@@ -17,8 +17,10 @@ type Topology struct {
 // Progress is what changes with every write.
 type Progress struct {
 	Applied OpTime
+	Durable OpTime // of Applied, what would outlive a crash
 	Commit  OpTime
 	Peers   [7]OpTime // how far each member has applied, self included
+	Safe    [7]OpTime // and how much of that would outlive its crash
 }
 
 // MemberView is what the node knows of a member, for replSetGetStatus and hand-over.
@@ -26,6 +28,7 @@ type MemberView struct {
 	Role      Role
 	Up        bool
 	Applied   OpTime
+	Durable   OpTime
 	Heartbeat time.Time
 	Failed    string
 }
@@ -38,11 +41,11 @@ func (n *Node) Topology() Topology {
 
 // Progress returns the part that changes with every write.
 func (n *Node) Progress() Progress {
-	p := Progress{Applied: n.applied, Commit: n.commit}
+	p := Progress{Applied: n.applied, Durable: n.durable, Commit: n.commit}
 	for i := range n.peers {
-		p.Peers[i] = n.peers[i].applied
+		p.Peers[i], p.Safe[i] = n.peers[i].applied, n.peers[i].durable
 	}
-	p.Peers[n.self] = n.applied
+	p.Peers[n.self], p.Safe[n.self] = n.applied, n.durable
 	return p
 }
 
@@ -50,9 +53,9 @@ func (n *Node) Progress() Progress {
 func (n *Node) Members() []MemberView {
 	out := make([]MemberView, len(n.peers))
 	for i, p := range n.peers {
-		out[i] = MemberView{Role: p.role, Up: p.up, Applied: p.applied, Heartbeat: p.heartbeat, Failed: p.failed}
+		out[i] = MemberView{Role: p.role, Up: p.up, Applied: p.applied, Durable: p.durable, Heartbeat: p.heartbeat, Failed: p.failed}
 	}
-	out[n.self] = MemberView{Role: n.role, Up: true, Applied: n.applied}
+	out[n.self] = MemberView{Role: n.role, Up: true, Applied: n.applied, Durable: n.durable}
 	return out
 }
 
