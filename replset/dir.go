@@ -54,7 +54,7 @@ func closeDisks(disks []*command.Disk) {
 
 // before is the newest configuration that the set in the data folder had, or nil if it is a new set.
 func (o *Options) before(disks []*command.Disk) (*command.Config, error) {
-	like := &command.Config{ElectionTimeout: o.ElectionTimeout, HeartbeatInterval: o.HeartbeatInterval,
+	like := &command.Config{SetName: o.SetName, ElectionTimeout: o.ElectionTimeout, HeartbeatInterval: o.HeartbeatInterval,
 		CatchUpTimeout: o.CatchUpTimeout, Modes: o.WriteModes}
 	var newest *command.Config
 	for i, d := range disks {

@@ -101,6 +101,9 @@ func TestSetStartedAgainGoesOnWhereItEnded(t *testing.T) {
 	if got := set.Primary().current().Config().Version; got != term {
 		t.Errorf("the configuration has version %d, want %d", got, term)
 	}
+	if err := set.AwaitReplication(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	for i := range set.Members() {
 		if got := set.Member(i).data().Applied(); got.Term <= applied.Term || got.Less(applied) {
 			t.Errorf("member %d goes on at %v, want a later term than %v", i, got, applied)

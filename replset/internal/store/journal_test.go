@@ -193,7 +193,7 @@ func TestDiskThatForgetsWhatWasNotSyncedLosesNothingSynced(t *testing.T) {
 	j.step = 7
 	rng := rand.New(rand.NewPCG(1, 2))
 	stateBefore, before := dump(s.Latest()), read(t, path)
-	for round := range 40 {
+	for round := range 15 {
 		n := 1 + rng.IntN(30)
 		op := mustWrite(t, s, onward(s), func(tx *Tx) error {
 			for i := range n {
@@ -267,7 +267,7 @@ func TestDamagedFileIsAnErrorThatNamesIt(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "data")
 	j, s := mustOpen(t, path, 1000)
-	for i := range 300 {
+	for i := range 120 {
 		s.SetCommitted(mustWrite(t, s, onward(s), insertAll(doc("_id", i, "text", strings.Repeat("y", 50)))))
 	}
 	if err := j.Close(); err != nil {
@@ -277,7 +277,7 @@ func TestDamagedFileIsAnErrorThatNamesIt(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	broken := filepath.Join(dir, "broken")
 	found := 0
-	for i := range 300 {
+	for i := range 120 {
 		bad := bytes.Clone(good)
 		if i%10 == 0 {
 			bad = bad[:rng.IntN(len(bad))]
@@ -302,8 +302,8 @@ func TestDamagedFileIsAnErrorThatNamesIt(t *testing.T) {
 			t.Fatalf("damage %d gives %v", i, err)
 		}
 	}
-	if found < 50 {
-		t.Errorf("%d of 300 damages were found: the test damages nothing", found)
+	if found < 20 {
+		t.Errorf("%d of 120 damages were found: the test damages nothing", found)
 	}
 }
 
