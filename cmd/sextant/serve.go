@@ -20,7 +20,7 @@ func serveCommand() *cobra.Command {
 		Short: "Run an embedded replica set for development, until interrupted",
 		Long: "Run an embedded replica set for development and tests until interrupted. Its URI is the first line printed. " +
 			"Data is in memory and ends with the process, unless --dbpath names a folder to keep it in.",
-		Args:  exactly(0),
+		Args: exactly(0),
 	}
 	c.Flags().IntVar(&members, "members", 3, "how many members, 1 to 7")
 	c.Flags().IntVar(&port, "port", 27017, "the first member's port; the others follow it; 0 takes free ones")
