@@ -44,7 +44,8 @@ func unprintable(s string) bool {
 	return !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// checkModes refuses write concern modes that no write could ever satisfy, or any would.
+// checkModes refuses write concern modes without a meaning. One that asks for more values than there are stays, as on a
+// server: more members may come.
 func (c *Config) checkModes() error {
 	for name, mode := range c.Modes {
 		if name == "" || name == "majority" || unprintable(name) {
@@ -57,21 +58,14 @@ func (c *Config) checkModes() error {
 			if n < 1 {
 				return fmt.Errorf("the write concern mode %s asks for %d values of the tag %s", name, n, tag)
 			}
-			if have := c.distinct(tag); n > have {
-				return fmt.Errorf("the write concern mode %s asks for %d values of the tag %s, the members have %d", name, n, tag, have)
+			if !c.hasTag(tag) {
+				return fmt.Errorf("the write concern mode %s asks for the tag %s, which no member has", name, tag)
 			}
 		}
 	}
 	return nil
 }
 
-// distinct is the number of values of a tag among all members.
-func (c *Config) distinct(tag string) int {
-	var values []string
-	for _, m := range c.Members {
-		if v, ok := m.Tag(tag); ok && !slices.Contains(values, v) {
-			values = append(values, v)
-		}
-	}
-	return len(values)
+func (c *Config) hasTag(name string) bool {
+	return slices.ContainsFunc(c.Members, func(m MemberConfig) bool { _, ok := m.Tag(name); return ok })
 }
