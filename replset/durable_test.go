@@ -312,3 +312,28 @@ func BenchmarkWrite(b *testing.B) {
 		}
 	}
 }
+
+// TestMemberWhoseFileFailsConfirmsNothing: it ends, as by a crash, and says so to the log alone.
+func TestMemberWhoseFileFailsConfirmsNothing(t *testing.T) {
+	set := Run(t, Options{Dir: t.TempDir(), ElectionTimeout: 200 * time.Millisecond})
+	client := clientOf(t, set.URI())
+	insertKept(t, client, journaled, "before")
+	if err := set.Member(0).data().Close(true); err != nil { // from now on every sync fails
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if _, err := client.Database("test").Collection("kept", journaled).InsertOne(ctx, bson.D{{Key: "_id", Value: "lost"}}); err == nil {
+		t.Fatal("a write was confirmed that no file has")
+	}
+	if p := set.Primary(); p != nil {
+		t.Errorf("member %d is still primary", p.Index())
+	}
+	if err := set.Kill(0); err != nil {
+		t.Fatal(err)
+	}
+	if err := set.Restart(0); err != nil {
+		t.Fatal(err)
+	}
+	wantIDs(t, client, "before")
+}

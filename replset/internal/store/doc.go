@@ -6,6 +6,8 @@
 // touches (the trees share all untouched nodes) and publishes a new root at the
 // end, so that majority reads and rollback are a matter of choosing an older root.
 //
+// A Journal keeps a Store in a file; the Store knows nothing of it.
+//
 // The package starts no goroutine. Store is safe for concurrent use; a Tx belongs
 // to the function it was given to; Snapshot, Coll and Index are immutable once
 // published.
