@@ -11,6 +11,7 @@ import (
 
 	"github.com/sextantdb/sextant/bson"
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 // OpenJournal opens the file at path, makes it where there is none, and returns the
@@ -81,7 +82,7 @@ func openFile(path string) (db *bbolt.DB, err error) {
 	switch {
 	case err == nil:
 		return db, nil
-	case errors.Is(err, bbolt.ErrTimeout):
+	case errors.Is(err, bolterrors.ErrTimeout):
 		return nil, fmt.Errorf("the data file %s is in use: end the other process, or take another folder", path)
 	case errors.As(err, new(*fs.PathError)):
 		return nil, fmt.Errorf("open the data file %s: %w", path, err)
