@@ -229,8 +229,11 @@ func decodeDBPointer(d *decoder, v RawValue, p *DBPointer, _ int) error {
 		return errMismatch
 	}
 	ns, id, ok := v.DBPointerOK()
-	if !ok || !utf8.ValidString(ns) {
+	if !ok {
 		return malformed(v)
+	}
+	if !utf8.ValidString(ns) {
+		return invalid("dbPointer is not UTF-8")
 	}
 	*p = DBPointer{ns, id}
 	return nil

@@ -105,7 +105,7 @@ func MarshalValue(v any) (Type, []byte, error) {
 // appendAny appends the payload of v. depth is what a document written here counts as.
 // The cases are for speed: the codecs know all these types too.
 func (ps *plans) appendAny(dst []byte, v any, depth int) ([]byte, Type, error) {
-	if ps.registry.types != nil {
+	if ps.registry.common {
 		return ps.appendReflected(dst, v, depth)
 	}
 	switch x := v.(type) {

@@ -67,7 +67,7 @@ func encodeStringMap(ps *plans, dst []byte, m map[string]any, depth int) ([]byte
 }
 
 // quickScalars reports whether neither options nor registrations change how scalars are written.
-func (ps *plans) quickScalars() bool { return !ps.opts.IntMinSize && ps.registry.types == nil }
+func (ps *plans) quickScalars() bool { return !ps.opts.IntMinSize && !ps.registry.common }
 
 // appendCommon appends elements of the commonest types to a document of the given depth. It stops at the first of another
 // type, or with a text that needs a closer look: appendElement knows what to do with it. It returns how many it has

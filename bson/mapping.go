@@ -7,7 +7,7 @@ import (
 
 // mapping makes the codec of a map: a document, nil is null.
 func (cc *compiler) mapping(t reflect.Type, flags planFlags) (encodeFunc, decodeFunc) {
-	if t.Key() == reflect.TypeFor[string]() && !cc.opts.StringifyMapKeysWithFmt && cc.registry.types == nil {
+	if t.Key() == reflect.TypeFor[string]() && !cc.opts.StringifyMapKeysWithFmt && !cc.registry.common {
 		switch t.Elem() {
 		case reflect.TypeFor[any]():
 			if !flags.minSize || cc.opts.IntMinSize {

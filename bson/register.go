@@ -4,12 +4,21 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
+	"time"
 )
 
 // registry holds what was registered. It never changes: registering makes a new one.
 type registry struct {
 	objectIDs map[reflect.Type]bool
 	types     map[reflect.Type]ownCodec
+	common    bool // among types is one of those that appendAny knows without asking
+}
+
+// commonTypes are those that appendAny knows without asking.
+var commonTypes = []any{
+	"", 0, int32(0), int64(0), 0.0, false, ObjectID{}, D(nil), M(nil), A(nil), Raw(nil), RawValue{}, RawArray(nil), DateTime(0), time.Time{},
+	Timestamp{}, []byte(nil), Binary{},
 }
 
 // Register makes T be written and read by two functions, in place of what follows from its kind or methods. Either may be
@@ -54,6 +63,7 @@ func Register[T any](write func(T) (RawValue, error), read func(RawValue) (T, er
 			c.dec = old.dec
 		}
 		r.types[t] = c
+		r.common = r.common || slices.ContainsFunc(commonTypes, func(x any) bool { return reflect.TypeOf(x) == t })
 	})
 }
 

@@ -1,0 +1,251 @@
+package interop
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sextantdb/sextant/bson"
+	theirs "go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// record has fields that both packages write and read without knowing each other's types.
+type record struct {
+	S     string `bson:"s,omitempty"`
+	I     int
+	I8    int8
+	U     uint32  `bson:"u,minsize"`
+	L     int64   `bson:"l,minsize"`
+	L2    int64   `bson:"l2"`
+	F     float32 `bson:"f,truncate"`
+	G     float64
+	B     bool
+	T     time.Time `bson:"t,omitempty"`
+	P     *int64    `bson:"p,omitempty"`
+	Any   any
+	List  []string
+	Fl    []float64
+	Map   map[string]string
+	IDs   map[int]int32 `bson:"ids"`
+	Sub   sub           `bson:"sub,omitempty"`
+	Subs  []sub
+	PSub  *sub
+	In    `bson:",inline"`
+	Bytes []byte
+	Arr   [3]int32
+	Rest  map[string]any `bson:",inline"`
+}
+
+type sub struct {
+	X int64
+	Y string `bson:"why"`
+	Z *sub   `bson:"z,omitempty"`
+}
+
+type In struct {
+	S    string
+	Deep int `bson:"deep_one_with_a_long_name"`
+}
+
+// option is one behaviour switch on both sides.
+type option struct {
+	name string
+	ours func(*bson.Options)
+	enc  func(*theirs.Encoder)
+	dec  func(*theirs.Decoder)
+}
+
+var switches = []option{
+	{"NilSliceAsEmpty", func(o *bson.Options) { o.NilSliceAsEmpty = true }, (*theirs.Encoder).NilSliceAsEmpty, nil},
+	{"NilMapAsEmpty", func(o *bson.Options) { o.NilMapAsEmpty = true }, (*theirs.Encoder).NilMapAsEmpty, nil},
+	{"NilByteSliceAsEmpty", func(o *bson.Options) { o.NilByteSliceAsEmpty = true }, (*theirs.Encoder).NilByteSliceAsEmpty, nil},
+	{"OmitZeroStruct", func(o *bson.Options) { o.OmitZeroStruct = true }, (*theirs.Encoder).OmitZeroStruct, nil},
+	{"IntMinSize", func(o *bson.Options) { o.IntMinSize = true }, (*theirs.Encoder).IntMinSize, nil},
+	{"StringifyMapKeysWithFmt", func(o *bson.Options) { o.StringifyMapKeysWithFmt = true }, (*theirs.Encoder).StringifyMapKeysWithFmt, nil},
+	{"DefaultDocumentM", func(o *bson.Options) { o.Documents = bson.DocumentsAsM }, nil, (*theirs.Decoder).DefaultDocumentM},
+	{"DefaultDocumentMap", func(o *bson.Options) { o.Documents = bson.DocumentsAsMap }, nil, (*theirs.Decoder).DefaultDocumentMap},
+	{"AllowTruncatingDoubles", func(o *bson.Options) { o.AllowTruncatingDoubles = true }, nil, (*theirs.Decoder).AllowTruncatingDoubles},
+	{"BinaryAsSlice", func(o *bson.Options) { o.BinaryAsSlice = true }, nil, (*theirs.Decoder).BinaryAsSlice},
+	{"ObjectIDAsHexString", func(o *bson.Options) { o.ObjectIDAsHexString = true }, nil, (*theirs.Decoder).ObjectIDAsHexString},
+	{"UseLocalTimeZone", func(o *bson.Options) { o.UseLocalTimeZone = true }, nil, (*theirs.Decoder).UseLocalTimeZone},
+	{"ZeroMaps", func(o *bson.Options) { o.ZeroMaps = true }, nil, (*theirs.Decoder).ZeroMaps},
+	{"ZeroStructs", func(o *bson.Options) { o.ZeroStructs = true }, nil, (*theirs.Decoder).ZeroStructs},
+}
+
+// codecs are both packages with the options whose bits are set.
+type codecs struct {
+	ours    bson.Options
+	chosen  []option
+	printed string
+}
+
+func choose(bits uint32) codecs {
+	c := codecs{ours: bson.Options{Documents: bson.DocumentsAsD}} // their default; ours is in the list of differences
+	for i, o := range switches {
+		if bits&(1<<i) != 0 {
+			o.ours(&c.ours)
+			c.chosen = append(c.chosen, o)
+			c.printed += " " + o.name
+		}
+	}
+	return c
+}
+
+func (c codecs) theirsEncode(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := theirs.NewEncoder(theirs.NewDocumentWriter(&buf))
+	for _, o := range c.chosen {
+		if o.enc != nil {
+			o.enc(enc)
+		}
+	}
+	err := enc.Encode(v)
+	return buf.Bytes(), err
+}
+
+func (c codecs) theirsDecode(data []byte, v any) error {
+	if len(c.chosen) == 0 {
+		return theirs.Unmarshal(data, v)
+	}
+	dec := theirs.NewDecoder(theirs.NewDocumentReader(bytes.NewReader(data)))
+	for _, o := range c.chosen {
+		if o.dec != nil {
+			o.dec(dec)
+		}
+	}
+	return dec.Decode(v)
+}
+
+func drawRecord(r *rand.Rand) record {
+	p := r.Int64()
+	rec := record{S: drawText(r), I: int(r.Int64() >> r.IntN(64)), I8: int8(r.Uint32()), U: r.Uint32(), L: r.Int64() >> r.IntN(64), L2: r.Int64() >> 40,
+		F: float32(r.Float64()), G: r.Float64(), B: r.IntN(2) == 0, Any: drawText(r), Fl: []float64{1.5},
+		In: In{S: "hidden", Deep: r.IntN(9)}, Arr: [3]int32{1, 2, 3}}
+	if r.IntN(2) == 0 {
+		rec.P, rec.T, rec.List = &p, time.UnixMilli(r.Int64()>>24).UTC(), []string{drawText(r), ""}
+		rec.Map, rec.IDs = map[string]string{drawKey(r): drawText(r)}, map[int]int32{r.IntN(5): 7}
+		rec.Sub, rec.Subs = sub{X: 1, Z: &sub{Y: "y"}}, []sub{{}, {X: p}}
+		rec.PSub, rec.Bytes = &sub{}, []byte{1}
+		rec.Rest = map[string]any{"rest": int32(1)}
+	}
+	return rec
+}
+
+func TestBothPackagesWriteTheSameBytes(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for n := range 20000 {
+		c := choose(r.Uint32() & r.Uint32())
+		p := drawPairD(r, 3)
+		if n%3 == 0 {
+			rec := drawRecord(r)
+			p = pair{rec, rec}
+		}
+		want, wantErr := c.theirsEncode(p.theirs)
+		got, err := c.ours.Marshal(p.ours)
+		if (err != nil) != (wantErr != nil) || err == nil && !bytes.Equal(got, want) {
+			t.Fatalf("options%s\n%#v\nours   %x %v %v\ntheirs %x %v %v", c.printed, p.ours, got, bson.Raw(got), err, want, bson.Raw(want), wantErr)
+		}
+	}
+}
+
+// agree decodes with both packages into several types and compares.
+func agree(t *testing.T, data []byte, bits uint32) {
+	t.Helper()
+	if bson.Raw(data).Validate() != nil {
+		bits = 0 // their reader of streams, which the options need, takes memory for what a length promises: gigabytes
+	}
+	c := choose(bits)
+	if len(data) < 5 || binary.LittleEndian.Uint32(data) != uint32(len(data)) {
+		if c.ours.Unmarshal(data, &bson.D{}) == nil {
+			t.Errorf("%x has a wrong length and is read", data)
+		}
+		return
+	}
+	check := func(target string, err, wantErr error, got, want any) {
+		t.Helper()
+		if (err != nil) != (wantErr != nil) {
+			if !intended(err, wantErr) {
+				t.Errorf("into %s, options%s: %x %v\nours   %v\ntheirs %v", target, c.printed, data, bson.Raw(data), err, wantErr)
+			}
+			return
+		}
+		if err == nil && !equal(got, want) {
+			t.Errorf("into %s, options%s: %x %v\nours   %#v\ntheirs %#v", target, c.printed, data, bson.Raw(data), got, want)
+		}
+	}
+	var d bson.D
+	var od theirs.D
+	check("D", c.ours.Unmarshal(data, &d), c.theirsDecode(data, &od), d, ourValue(od))
+	var m bson.M
+	var om theirs.M
+	check("M", c.ours.Unmarshal(data, &m), c.theirsDecode(data, &om), m, ourValue(om))
+	var a, oa any
+	check("any", c.ours.Unmarshal(data, &a), c.theirsDecode(data, &oa), a, ourValue(oa))
+	var rec, orec record
+	err, wantErr := c.ours.Unmarshal(data, &rec), c.theirsDecode(data, &orec)
+	orec.Any = ourValue(orec.Any)
+	if orec.Rest != nil {
+		orec.Rest = ourValue(orec.Rest).(map[string]any)
+	}
+	check("record", err, wantErr, rec, orec)
+}
+
+// intended reports whether ours refuses bytes that the official package takes, for one of the reasons that the
+// documentation of package bson gives.
+func intended(err, wantErr error) bool {
+	if err == nil || wantErr != nil {
+		return false
+	}
+	for _, reason := range []string{
+		"not UTF-8",             // texts and keys are checked
+		"not a code with scope", // the lengths inside must add up
+		"nested deeper than",
+		"fit", // a length that leads out of the document, in a part that the official package skips
+		"bytes after the terminator",
+		"no terminator",
+		"wrong length",
+		"length prefix",
+	} {
+		if strings.Contains(err.Error(), reason) {
+			return true
+		}
+	}
+	return false
+}
+
+func FuzzBothPackagesReadTheSameValues(f *testing.F) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for n := range 40 {
+		var v any = drawPairD(r, 2).ours
+		if n%4 == 0 {
+			v = drawRecord(r)
+		}
+		if data, err := bson.Marshal(v); err == nil {
+			f.Add(data, r.Uint32())
+		}
+	}
+	f.Fuzz(agree)
+}
+
+func TestBothPackagesReadTheSameValues(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for n := range 5000 {
+		var v any = drawPairD(r, 3).ours
+		if n%2 == 0 {
+			v = drawRecord(r)
+		}
+		data, err := bson.Marshal(v)
+		if err != nil {
+			continue
+		}
+		agree(t, data, r.Uint32()&r.Uint32())
+		broken := bytes.Clone(data)
+		for range 1 + r.IntN(3) {
+			broken[r.IntN(len(broken))] = byte(r.Uint32())
+		}
+		agree(t, broken, r.Uint32()&r.Uint32())
+	}
+}
