@@ -19,7 +19,7 @@ test: # arch_test.go (floors, purity, caps) runs with the rest
 	go test -race ./...
 
 conformance: # the official specification tests; writes build/score.json
-	cd conformance && SEXTANT_SCORE=build/score.json go test -count=1 -run 'TestSpec|TestHarness'
+	cd conformance && SEXTANT_NEED_CORPUS=1 SEXTANT_SCORE=build/score.json go test -count=1 -run 'TestSpec|TestHarness'
 
 vectors: # answers recorded from a real server, counted by operator
 	go test -count=1 ./replset/internal/query/ -run TestVectors -v

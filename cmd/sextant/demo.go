@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -87,6 +88,9 @@ func runDemo(ctx context.Context, p printer, fault replset.Fault, n int) error {
 	d := &demo{report: newReport(p), started: time.Now(), reads: n}
 	defer d.close()
 	err := d.run(ctx, fault)
+	if errors.Is(context.Cause(ctx), context.Canceled) {
+		return fmt.Errorf("%w after %d checks", errInterrupted, len(d.checks))
+	}
 	if err != nil {
 		d.check("the demo runs to its end", false, "%s", headline(err))
 	}

@@ -48,7 +48,7 @@ func explainCommand() *cobra.Command {
 		if len(verdict.Eligible()) == 0 {
 			return errFailed
 		}
-		return nil
+		return trouble(ctx, client) // a member that would serve may still refuse the user
 	}
 	return c
 }

@@ -21,6 +21,7 @@ type printer interface {
 	say(format string, args ...any)
 	progress(format string, args ...any) // what is so at this moment; only a terminal shows it
 	table(rows [][]string)               // the first row is the head
+	row(cells []string, done bool)       // a row of a table that grows; a terminal shows it before it is done
 	checked(c check)
 	end(checks []check)
 }
@@ -83,6 +84,12 @@ func (p plain) table(rows [][]string) {
 	}
 }
 
+func (p plain) row(cells []string, done bool) {
+	if done {
+		fmt.Fprintf(p.w, "   %s\n", spread(cells))
+	}
+}
+
 func (p plain) checked(c check) {
 	mark := "ok  "
 	if !c.Passed {
@@ -127,6 +134,15 @@ func (l live) table(rows [][]string) {
 	}
 }
 
+func (l live) row(cells []string, done bool) {
+	if !done {
+		l.progress("%s", spread(cells))
+		return
+	}
+	fmt.Fprint(l.w, clearLine)
+	l.plain.row(cells, done)
+}
+
 func (l live) checked(c check) {
 	mark := green + " ✓ " + reset
 	if !c.Passed {
@@ -149,6 +165,7 @@ type quiet struct{ plain }
 func (quiet) section(string)       {}
 func (quiet) say(string, ...any)   {}
 func (quiet) table([][]string)     {}
+func (quiet) row([]string, bool)   {}
 func (quiet) checked(check)        {}
 func (q quiet) end(checks []check) { fmt.Fprintln(q.w, verdict(checks)) }
 
@@ -166,6 +183,19 @@ func printJSON(w io.Writer, v any) error {
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
+}
+
+// spread sets a row of a table that grows, whose widths cannot be known in advance.
+func spread(cells []string) string {
+	var b strings.Builder
+	for i, cell := range cells {
+		width := 8
+		if i == 0 {
+			width = 20
+		}
+		fmt.Fprintf(&b, "%-*s", width, cell)
+	}
+	return strings.TrimRight(b.String(), " ")
 }
 
 // align pads the cells of every column to one width.

@@ -12,7 +12,10 @@ import (
 // errFailed ends a command whose own output has already said what failed.
 var errFailed = errors.New("failed")
 
-// run executes one command line and gives the exit code: 0 done, 1 failed, 2 not understood.
+// errInterrupted ends a command that was stopped from outside before it could tell a result.
+var errInterrupted = errors.New("interrupted")
+
+// run executes one command line and gives the exit code: 0 done, 1 failed, 2 not understood, 130 interrupted.
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root := rootCommand()
 	root.SetArgs(args)
@@ -25,6 +28,9 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return 0
 	case errors.Is(err, errFailed):
 		return 1
+	case errors.Is(err, errInterrupted):
+		fmt.Fprintf(errOut, "sextant: %v\n", err)
+		return 130
 	case errors.As(err, &usage):
 		fmt.Fprintf(errOut, "sextant: %v\n", err)
 		return 2

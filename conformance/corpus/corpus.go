@@ -16,8 +16,11 @@ import (
 	"testing"
 )
 
-// EnvDir names the folder of the specification tests.
+// EnvDir names the folder of the specification tests; a relative one is seen from the module's root.
 const EnvDir = "SPEC_TESTS_DIR"
+
+// EnvNeed, if it is 1, makes it a failure that the tests are not there, so that no run which keeps a score is empty.
+const EnvNeed = "SEXTANT_NEED_CORPUS"
 
 // ErrMissing says that there are no specification tests, or not those of one specification.
 var ErrMissing = errors.New("the specification tests are not there")
@@ -43,12 +46,16 @@ func Root() (string, error) {
 
 // Base is the folder of all specification tests; it need not exist.
 func Base() (string, error) {
-	if dir := os.Getenv(EnvDir); dir != "" {
+	dir := os.Getenv(EnvDir)
+	if filepath.IsAbs(dir) {
 		return dir, nil
 	}
 	root, err := Root()
 	if err != nil {
 		return "", err
+	}
+	if dir != "" {
+		return filepath.Join(root, dir), nil
 	}
 	return filepath.Join(filepath.Dir(root), "shared", "spec-tests"), nil
 }
@@ -81,6 +88,9 @@ func In(base, spec string) (string, error) {
 func Need(t testing.TB, spec string) string {
 	t.Helper()
 	dir, err := Dir(spec)
+	if err != nil && os.Getenv(EnvNeed) == "1" {
+		t.Fatal(err)
+	}
 	if err != nil {
 		t.Skip(err)
 	}

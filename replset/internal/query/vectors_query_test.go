@@ -62,7 +62,7 @@ func findVector(v vector) ([]bson.Raw, error) {
 	if err := s.Apply(got); err != nil {
 		return nil, executorError(err)
 	}
-	skip := value.Long(options.Lookup("skip"))
+	skip := max(value.Long(options.Lookup("skip")), 0) // a negative one is refused by the find command, not here
 	got = got[min(int(skip), len(got)):]
 	if limit := value.Long(options.Lookup("limit")); limit > 0 {
 		got = got[:min(int(limit), len(got))]
