@@ -11,12 +11,14 @@ format: # every Go file as gofmt would have it
 vet:
 	go vet ./...
 	GOARCH=386 go vet ./...
+	GOARCH=s390x go vet ./bson/
 
 static:
 	go run $(STATICCHECK) ./...
 
 test: # arch_test.go (floors, purity, caps) runs with the rest
 	go test -race ./...
+	go test -tags purego ./bson/
 
 conformance: # the official specification tests; writes build/score.json
 	cd conformance && SEXTANT_NEED_CORPUS=1 SEXTANT_SCORE=build/score.json go test -count=1 -run 'TestSpec|TestHarness'

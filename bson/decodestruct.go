@@ -34,14 +34,13 @@ func (s *structCodec) decode(d *decoder, v RawValue, p place, depth int) error {
 // fill stores the elements of a document, whose length and terminator are right. Fields usually come in the order of the
 // struct, and with the type that the struct writes: both are tried first, the rest is left to the codecs.
 func (s *structCodec) fill(d *decoder, doc []byte, p place, depth int) error {
-	end := len(doc) - 1
-	likely := 0
+	fields, end, likely := s.fields, len(doc)-1, 0
 	for pos := 4; pos < end; {
 		t := Type(doc[pos])
 		pos++
 		var f *field
-		if likely < len(s.fields) && s.fields[likely].matches(doc, pos) {
-			f = &s.fields[likely]
+		if likely < len(fields) && fields[likely].matches(doc, pos) {
+			f = &fields[likely]
 			pos += int(f.span)
 		} else {
 			i, behind, err := s.seek(d, t, doc, pos, likely, p, depth)
@@ -52,7 +51,7 @@ func (s *structCodec) fill(d *decoder, doc []byte, p place, depth int) error {
 			if i < 0 {
 				continue
 			}
-			f, likely = &s.fields[i], i
+			f, likely = &fields[i], i
 		}
 		likely++
 		if pos > end {

@@ -104,29 +104,37 @@ func (ps *plans) appendCommon(dst []byte, d []E, depth int) ([]byte, int, error)
 			return dst, i, nil
 		}
 		b[k-1] = 0
-		value := b[k : k+16]
+		value := (*[16]byte)(b[k : k+16])
 		if x, ok := e.Value.(string); ok { // the switch below takes longer to find the commonest
+			end := k + 5 + len(x)
+			if end > cap(b) {
+				b = grow(b[:k], 5+len(x))
+			}
+			b = b[:end]
 			b[n] = byte(TypeString)
-			if dst, ok = appendText(b[:k], n, x); !ok {
+			le.PutUint32(b[k:], uint32(len(x)+1))
+			b[end-1] = 0
+			if !putText(b[k+4:], x) {
 				return dst, i, nil
 			}
+			dst = b
 			continue
 		}
 		if x, ok := e.Value.(int32); ok {
 			b[n] = byte(TypeInt32)
-			le.PutUint32(value, uint32(x))
+			le.PutUint32(value[:], uint32(x))
 			dst = b[:k+4]
 			continue
 		}
 		if x, ok := e.Value.(int64); ok {
 			b[n] = byte(TypeInt64)
-			le.PutUint64(value, uint64(x))
+			le.PutUint64(value[:], uint64(x))
 			dst = b[:k+8]
 			continue
 		}
 		if x, ok := e.Value.(float64); ok {
 			b[n] = byte(TypeDouble)
-			le.PutUint64(value, math.Float64bits(x))
+			le.PutUint64(value[:], math.Float64bits(x))
 			dst = b[:k+8]
 			continue
 		}
@@ -141,34 +149,38 @@ func (ps *plans) appendCommon(dst []byte, d []E, depth int) ([]byte, int, error)
 			}
 			continue
 		}
-		switch x := e.Value.(type) {
-		case bool:
-			b[n] = byte(TypeBoolean)
-			value[0] = boolByte(x)
-			dst = b[:k+1]
-		case int:
-			b[n] = byte(TypeInt32)
-			le.PutUint64(value, uint64(x))
-			if dst = b[:k+4]; int(int32(x)) != x {
-				b[n] = byte(TypeInt64)
-				dst = b[:k+8]
-			}
-		case ObjectID:
-			b[n] = byte(TypeObjectID)
-			*(*ObjectID)(value) = x
-			dst = b[:k+12]
-		case DateTime:
-			b[n] = byte(TypeDateTime)
-			le.PutUint64(value, uint64(x))
-			dst = b[:k+8]
-		case nil:
-			b[n] = byte(TypeNull)
-			dst = b[:k]
-		default:
+		t, size := putScalar(value, e.Value)
+		if size < 0 {
 			return dst, i, nil
 		}
+		b[n] = byte(t)
+		dst = b[:k+size]
 	}
 	return dst, len(d), nil
+}
+
+// putScalar puts a scalar of the less common types to the start of b, which has room for any. The size is -1 for others.
+func putScalar(b *[16]byte, v any) (t Type, size int) {
+	switch x := v.(type) {
+	case bool:
+		b[0] = boolByte(x)
+		return TypeBoolean, 1
+	case int:
+		le.PutUint64(b[:], uint64(x))
+		if int(int32(x)) != x {
+			return TypeInt64, 8
+		}
+		return TypeInt32, 4
+	case ObjectID:
+		copy(b[:], x[:])
+		return TypeObjectID, 12
+	case DateTime:
+		le.PutUint64(b[:], uint64(x))
+		return TypeDateTime, 8
+	case nil:
+		return TypeNull, 0
+	}
+	return 0, -1
 }
 
 // appendText appends a string behind a header; if it is not UTF-8 it cuts dst to the length before.

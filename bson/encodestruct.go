@@ -13,8 +13,9 @@ func (s *structCodec) encode(ps *plans, dst []byte, p place, depth int) ([]byte,
 	}
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
-	for i := range s.fields {
-		f := &s.fields[i]
+	fields := s.fields
+	for i := range fields {
+		f := &fields[i]
 		q := p
 		if f.plain {
 			q = p.field(&f.at.spot)
@@ -36,7 +37,9 @@ func (s *structCodec) encode(ps *plans, dst []byte, p place, depth int) ([]byte,
 		b := (*[fieldRoom]byte)(dst[n : n+fieldRoom])
 		le.PutUint64(b[0:], f.head[0])
 		le.PutUint64(b[8:], f.head[1])
-		le.PutUint64(b[16:], f.head[2])
+		if f.size > 16 {
+			le.PutUint64(b[16:], f.head[2])
+		}
 		k := int(f.size & 31) // it is below 32 anyway: the compiler should know
 		switch f.op {
 		case opString:

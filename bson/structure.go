@@ -27,10 +27,10 @@ type field struct {
 	plain bool      // neither hops on the way to it, nor ever left out
 	near  bool      // no hops on the way to it
 	span  int32     // bytes of key and NUL
+	head  [3]uint64 // header in three words, with the type that the op writes
+	at    location
 	want  [2]uint64 // the first bytes of key and NUL, for a comparison in two words
 	mask  [2]uint64 // which bits of want count
-	at    location
-	head  [3]uint64 // header in three words, with the type that the op writes
 
 	key    string
 	header []byte // type (zero), key, NUL
