@@ -24,7 +24,7 @@ conformance: # the official specification tests; writes build/score.json
 	cd conformance && SEXTANT_NEED_CORPUS=1 SEXTANT_SCORE=build/score.json go test -count=1 -run 'TestSpec|TestHarness'
 
 vectors: # answers recorded from a real server, counted by operator
-	go test -count=1 ./replset/internal/query/ -run TestVectors -v
+	SEXTANT_NEED_CORPUS=1 go test -count=1 ./replset/internal/query/ -run TestVectors -v
 
 interop: # strangers against the embedded set: a module of its own
 	cd interop && go test -race -count=1 ./...

@@ -19,6 +19,9 @@ import (
 // EnvDir names the folder of the specification tests; a relative one is seen from the module's root.
 const EnvDir = "SPEC_TESTS_DIR"
 
+// EnvVectors names the folder of answers recorded from a real server; ../shared/vectors beside the module's root else.
+const EnvVectors = "SEXTANT_VECTORS_DIR"
+
 // EnvNeed, if it is 1, makes it a failure that the tests are not there, so that no run which keeps a score is empty.
 const EnvNeed = "SEXTANT_NEED_CORPUS"
 
@@ -45,8 +48,11 @@ func Root() (string, error) {
 }
 
 // Base is the folder of all specification tests; it need not exist.
-func Base() (string, error) {
-	dir := os.Getenv(EnvDir)
+func Base() (string, error) { return folder(EnvDir, "spec-tests") }
+
+// folder is what an environment variable names, seen from the module's root, or else a folder of ../shared beside it.
+func folder(env, name string) (string, error) {
+	dir := os.Getenv(env)
 	if filepath.IsAbs(dir) {
 		return dir, nil
 	}
@@ -57,7 +63,7 @@ func Base() (string, error) {
 	if dir != "" {
 		return filepath.Join(root, dir), nil
 	}
-	return filepath.Join(filepath.Dir(root), "shared", "spec-tests"), nil
+	return filepath.Join(filepath.Dir(root), "shared", name), nil
 }
 
 // Dir is the folder of one specification's tests, such as "server-selection". The error wraps ErrMissing.
@@ -83,18 +89,38 @@ func In(base, spec string) (string, error) {
 	return "", fmt.Errorf("%w: no %s in %s (set %s)", ErrMissing, spec, base, EnvDir)
 }
 
-// Need is Dir for a test, which is skipped with one line if the tests are not there. It is the one place of the
-// project where a test may be skipped.
+// Need is Dir for a test, which is skipped with one line if the tests are not there. Missing data is the one reason of
+// the project for which a test may be skipped, and this package the one place.
 func Need(t testing.TB, spec string) string {
 	t.Helper()
 	dir, err := Dir(spec)
+	need(t, err)
+	return dir
+}
+
+// NeedVectors is the path of a file of answers recorded from a real server, such as "query.jsonl", for a test that is
+// skipped if it is not there.
+func NeedVectors(t testing.TB, file string) string {
+	t.Helper()
+	dir, err := folder(EnvVectors, "vectors")
+	path := filepath.Join(dir, filepath.FromSlash(file))
+	if err == nil {
+		if _, missing := os.Stat(path); missing != nil {
+			err = fmt.Errorf("no recorded vectors at %s (%s names another place)", path, EnvVectors)
+		}
+	}
+	need(t, err)
+	return path
+}
+
+func need(t testing.TB, err error) {
+	t.Helper()
 	if err != nil && os.Getenv(EnvNeed) == "1" {
 		t.Fatal(err)
 	}
 	if err != nil {
 		t.Skip(err)
 	}
-	return dir
 }
 
 // Files lists the JSON files below a folder in the order of their paths.

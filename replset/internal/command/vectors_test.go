@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/conformance/corpus"
 	"github.com/sextantdb/sextant/replset/internal/query/value"
 )
 
@@ -28,13 +29,9 @@ import (
 
 func vectorsFile(t *testing.T, name string) *os.File {
 	t.Helper()
-	dir := os.Getenv("SEXTANT_VECTORS_DIR")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "..", "shared", "vectors")
-	}
-	f, err := os.Open(filepath.Join(dir, name))
+	f, err := os.Open(corpus.NeedVectors(t, name))
 	if err != nil {
-		t.Skipf("no recorded vectors at %s (SEXTANT_VECTORS_DIR names another place)", dir)
+		t.Fatal(err)
 	}
 	return f
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/conformance/corpus"
 	"github.com/sextantdb/sextant/mongoerr"
 	"github.com/sextantdb/sextant/replset/internal/query/value"
 )
@@ -21,18 +22,6 @@ import (
 // The vectors are answers recorded from a real server. They are read where they lie and are no part of this repository:
 // $SEXTANT_VECTORS_DIR, or ../shared/vectors beside the module's folder. testdata/vectors.count holds how many pass of
 // each file; it may only rise.
-
-func vectorsDir(t *testing.T) string {
-	t.Helper()
-	dir := os.Getenv("SEXTANT_VECTORS_DIR")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "..", "shared", "vectors")
-	}
-	if _, err := os.Stat(filepath.Join(dir, "query.jsonl")); err != nil {
-		t.Skipf("no recorded vectors at %s (SEXTANT_VECTORS_DIR names another place)", dir)
-	}
-	return dir
-}
 
 type vector struct {
 	id  string
@@ -82,7 +71,6 @@ func readVectors(t *testing.T, file string) []vector {
 }
 
 func TestVectors(t *testing.T) {
-	dir := vectorsDir(t)
 	pinned := readCounts(t)
 	for _, set := range []struct {
 		file string
@@ -97,7 +85,7 @@ func TestVectors(t *testing.T) {
 	} {
 		t.Run(strings.TrimSuffix(set.file, ".jsonl"), func(t *testing.T) {
 			s := newScore(set.file)
-			for _, v := range readVectors(t, filepath.Join(dir, filepath.FromSlash(set.file))) {
+			for _, v := range readVectors(t, corpus.NeedVectors(t, set.file)) {
 				if v.get("doubt").Type == 0 {
 					s.add(v, set.run(v))
 				}
