@@ -68,7 +68,7 @@ func (h *handle) aggregate(ctx context.Context, pipeline any, o *AggregateOption
 	if writes {
 		op.WriteConcern, op.Retryable, op.OutMerge = h.set.writeConcern, false, true
 	}
-	b := &batches{h: h, op: "aggregate", batchSize: o.BatchSize}
+	b := &batches{h: h, op: "aggregate", decoder: h.set.bson.NewBatch(), batchSize: o.BatchSize}
 	b.setComment(c, o.Comment)
 	return b, b.open(ctx, c, op)
 }
@@ -78,7 +78,7 @@ func (h *handle) aggregateCmd() *cmd {
 	if h.coll != "" {
 		return h.cmd("aggregate")
 	}
-	return &cmd{name: "aggregate", ns: h.ns(), b: bson.AppendInt32(nil, "aggregate", 1)}
+	return h.encoded(&cmd{name: "aggregate", ns: h.ns(), b: bson.AppendInt32(nil, "aggregate", 1)})
 }
 
 // cursor appends {cursor: {batchSize}}, which every command that makes a cursor must have.

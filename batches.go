@@ -23,7 +23,8 @@ type batches struct {
 	session  *session.Session
 	coll     string // as the server named it in the reply
 	db       string
-	id       int64 // 0: the server has no more
+	id       int64       // 0: the server has no more
+	decoder  *bson.Batch // of the documents, whose strings share memory across batches
 	batch    []byte
 	rest     []byte // the elements of batch not yet returned
 	doc      bson.Raw
@@ -42,7 +43,7 @@ func (b *batches) setComment(c *cmd, comment any) {
 	if comment == nil || c.err != nil {
 		return
 	}
-	if e, err := appendValue(nil, "comment", comment); err == nil {
+	if e, err := c.appendValue(nil, "comment", comment); err == nil {
 		b.comment = e
 	}
 }
@@ -81,6 +82,9 @@ func (b *batches) take(reply bson.Raw, field string) error {
 	b.id = id
 	if ns, ok := cur.Lookup("ns").StringValueOK(); ok && ns != "" {
 		b.db, b.coll, _ = strings.Cut(ns, ".")
+	}
+	if b.h.set.bson.Strings == bson.StringsAliased {
+		b.batch = nil // documents that were decoded share its bytes
 	}
 	b.batch = append(b.batch[:0], arr...)
 	b.rest = elements(b.batch)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/concern"
 	"github.com/sextantdb/sextant/internal/cluster"
 	"github.com/sextantdb/sextant/internal/operation"
@@ -38,6 +39,9 @@ func (cl *Client) ReadConcern() *concern.Read { return cl.set.readConcern }
 
 // WriteConcern is the write concern of the client; nil is the server's default.
 func (cl *Client) WriteConcern() *concern.Write { return cl.set.writeConcern }
+
+// BSONOptions are the options by which values are encoded and decoded: Config.BSON.
+func (cl *Client) BSONOptions() bson.Options { return cl.set.bson }
 
 // Warnings are the remarks on the client's configuration: see Config.Warnings.
 func (cl *Client) Warnings() []Warning { return cl.cfg.Warnings }

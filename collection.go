@@ -1,6 +1,7 @@
 package sextant
 
 import (
+	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/concern"
 	"github.com/sextantdb/sextant/readpref"
 )
@@ -17,6 +18,7 @@ type CollectionOptions struct {
 	ReadPreference *readpref.ReadPref
 	ReadConcern    *concern.Read
 	WriteConcern   *concern.Write
+	BSON           *bson.Options // see Config.BSON
 }
 
 // CollectionOf makes a handle of a collection with documents of type T. It is a function since a Go method has no
@@ -53,6 +55,7 @@ func (c *Collection[T]) Namespace() string { return c.h.ns() }
 func (c *Collection[T]) Database() *Database {
 	h := c.h
 	h.coll, h.err = "", checkDatabase(h.db)
+	h.useBSON(&h.set.bson)
 	return &Database{h}
 }
 
@@ -64,3 +67,6 @@ func (c *Collection[T]) ReadConcern() *concern.Read { return c.h.set.readConcern
 
 // WriteConcern is the write concern in force, set here or inherited; nil is the server's default.
 func (c *Collection[T]) WriteConcern() *concern.Write { return c.h.set.writeConcern }
+
+// BSONOptions are the options in force by which values are encoded and decoded, set here or inherited.
+func (c *Collection[T]) BSONOptions() bson.Options { return c.h.set.bson }

@@ -54,14 +54,14 @@ func (d *Database) listCollections(ctx context.Context, filter any, nameOnly boo
 	if err != nil {
 		return nil, err
 	}
-	c := &cmd{name: "listCollections", ns: d.h.ns(), b: bson.AppendInt32(nil, "listCollections", 1)}
+	c := d.h.encoded(&cmd{name: "listCollections", ns: d.h.ns(), b: bson.AppendInt32(nil, "listCollections", 1)})
 	c.doc("filter", filter)
 	c.flag("nameOnly", nameOnly)
 	c.opt("authorizedCollections", o.AuthorizedCollections)
 	c.cursor(o.BatchSize)
 	c.any("comment", o.Comment)
 	c.rawData = o.RawData
-	b := &batches{h: &d.h, op: c.name, batchSize: o.BatchSize}
+	b := &batches{h: &d.h, op: c.name, decoder: new(bson.Batch), batchSize: o.BatchSize}
 	b.setComment(c, o.Comment)
 	if err := b.open(ctx, c, d.h.list(c, o.ReadPreference)); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (d *Database) CreateView(ctx context.Context, name, viewOn string, pipeline
 }
 
 func (d *Database) create(name string) *cmd {
-	c := newCmd("create", d.h.db+"."+name, name)
+	c := d.h.encoded(newCmd("create", d.h.db+"."+name, name))
 	if err := checkCollection(d.h.db, name); err != nil {
 		c.fail(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/concern"
 	"github.com/sextantdb/sextant/event"
 	"github.com/sextantdb/sextant/readpref"
@@ -50,6 +51,11 @@ type Config struct {
 	TLSInsecure                 bool               // both of the former
 	WaitQueueTimeout            time.Duration      // how long an operation waits for a connection; 0: as its context says
 	WriteConcern                *concern.Write     // options w, journal, wTimeoutMS
+
+	// BSON says how Go values become BSON and the other way round: the switches of package bson, for everything that this
+	// client writes and reads. Databases and collections may have their own. What results of the driver itself hold, such as
+	// IndexInfo, does not depend on it.
+	BSON bson.Options
 
 	// Strict makes every warning an error: for tools, and for a configuration that is this program's own.
 	Strict bool

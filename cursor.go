@@ -11,6 +11,11 @@ import (
 // All, which close it. All its batches come from the member that answered first, within one session. A Cursor is not
 // safe for concurrent use.
 //
+// Documents may be kept: none of them changes later. What they keep in memory is chosen by bson.Options.Strings. By
+// default strings of neighbouring documents share chunks, of which a kept string keeps one, at most 8 KiB. With
+// bson.StringsCopied a string keeps itself alone. With bson.StringsAliased nothing is copied: the strings are parts of the
+// batch as the server sent it, up to 16 MiB and more, which each of them keeps whole; each batch then has memory of its own.
+//
 //	for person, err := range cur.Each(ctx) {
 //		if err != nil { ... }
 //	}
@@ -64,7 +69,7 @@ func (c *Cursor[T]) Next(ctx context.Context) bool {
 		return false
 	}
 	var v T // a new one each time, so that no field of the last document shines through
-	if err := decodeInto(doc, &v, c.b.op, c.b.h.ns(), c.b.server); err != nil {
+	if err := c.decode(doc, &v); err != nil {
 		c.err = err
 		return false
 	}
@@ -95,4 +100,9 @@ func (c *Cursor[T]) RemainingBatch() int { return countDocs(c.b.rest) }
 func (c *Cursor[T]) Close(ctx context.Context) error {
 	c.b.close(ctx)
 	return nil
+}
+
+// decode decodes a document of the batch at hand. Strings of several documents share memory: see bson.StringMemory.
+func (c *Cursor[T]) decode(doc bson.Raw, v *T) error {
+	return decodeWith(c.b.decoder.Unmarshal, doc, v, c.b.op, c.b.h.ns(), c.b.server)
 }

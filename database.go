@@ -15,6 +15,7 @@ type DatabaseOptions struct {
 	ReadPreference *readpref.ReadPref
 	ReadConcern    *concern.Read
 	WriteConcern   *concern.Write
+	BSON           *bson.Options // see Config.BSON
 }
 
 // Database makes a handle of a database. A wrong name is told by the first call that uses the handle.
@@ -24,7 +25,7 @@ func (cl *Client) Database(name string, opts ...DatabaseOptions) *Database {
 	if err != nil && d.h.err == nil {
 		d.h.err = err
 	}
-	d.h.set = d.h.set.override(o.ReadPreference, o.ReadConcern, o.WriteConcern)
+	d.h = d.h.with(CollectionOptions(o))
 	return d
 }
 
@@ -47,6 +48,9 @@ func (d *Database) ReadConcern() *concern.Read { return d.h.set.readConcern }
 
 // WriteConcern is the write concern in force, set here or inherited; nil is the server's default.
 func (d *Database) WriteConcern() *concern.Write { return d.h.set.writeConcern }
+
+// BSONOptions are the options in force by which values are encoded and decoded, set here or inherited.
+func (d *Database) BSONOptions() bson.Options { return d.h.set.bson }
 
 // Collection makes a handle whose documents are bson.D. For documents of a type of your own use CollectionOf.
 func (d *Database) Collection(name string, opts ...CollectionOptions) *Collection[bson.D] {

@@ -3,7 +3,6 @@ package sextant
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
@@ -41,17 +40,13 @@ func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, fil
 	cm.rawData = o.RawData
 	op := c.h.read(cm, o.ReadPreference)
 	out := []V{}
-	op.Decode = func(reply bson.Raw, r operation.Result) error {
+	op.Decode = func(reply bson.Raw, r operation.Result) (err error) {
 		values, ok := reply.Lookup("values").ArrayOK()
 		if !ok {
 			return decodeError(cm.name, cm.ns, r.Server, errors.New("it holds no array of values"))
 		}
-		for i, v := range values.All() {
-			var x V
-			if err := decodeValue(v, &x); err != nil {
-				return decodeError(cm.name, cm.ns, r.Server, fmt.Errorf("value %d: %w", i, err))
-			}
-			out = append(out, x)
+		if out, err = decodeValues[V](c.h.set.bson, values); err != nil {
+			return decodeError(cm.name, cm.ns, r.Server, err)
 		}
 		return nil
 	}
@@ -59,13 +54,4 @@ func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, fil
 		return nil, err
 	}
 	return out, nil
-}
-
-// decodeValue decodes one value that is not a document of its own. The value's bytes are not kept.
-func decodeValue(v bson.RawValue, out any) error {
-	if raw, ok := out.(*bson.RawValue); ok {
-		*raw = clone(v)
-		return nil
-	}
-	return v.Unmarshal(out)
 }

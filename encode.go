@@ -17,7 +17,8 @@ type cmd struct {
 	name, ns string
 	b        []byte
 	err      error
-	rawData  *bool // appended once the server is known, see append
+	rawData  *bool        // appended once the server is known, see append
+	bson     bson.Options // of the caller's values
 }
 
 // newCmd starts a command {name: target}, where target is most often the collection.
@@ -91,7 +92,7 @@ func (c *cmd) any(key string, v any) {
 	if v == nil || c.err != nil {
 		return
 	}
-	b, err := appendValue(c.b, key, v)
+	b, err := c.appendValue(c.b, key, v)
 	if err != nil {
 		c.fail(encodeError(c.name, c.ns, "the "+key, err))
 		return
@@ -112,7 +113,7 @@ func (c *cmd) docAs(key, what string, v any) {
 		return
 	}
 	at := len(c.b)
-	b, err := appendValue(c.b, key, v)
+	b, err := c.appendValue(c.b, key, v)
 	if err != nil {
 		c.fail(encodeError(c.name, c.ns, "the "+what, err))
 		return
@@ -167,7 +168,10 @@ func (c *cmd) docs(key string, vs []any) {
 // collation appends the collation if there is one.
 func (c *cmd) collation(v *Collation) {
 	if v != nil {
+		mine := c.bson
+		c.bson = bson.Options{} // its fields are this package's
 		c.doc("collation", v)
+		c.bson = mine
 	}
 }
 
@@ -189,9 +193,9 @@ func (c *cmd) pipeline(key string, v any) {
 
 // appendValue appends one element. Raw bytes that the caller made are checked first: a wrong length inside them
 // would shift every byte that follows in the message.
-func appendValue(dst []byte, key string, v any) ([]byte, error) {
+func (c *cmd) appendValue(dst []byte, key string, v any) ([]byte, error) {
 	at := len(dst)
-	dst, err := bson.AppendAny(dst, key, v)
+	dst, err := c.bson.AppendAny(dst, key, v)
 	if err != nil {
 		return dst, err
 	}

@@ -100,7 +100,7 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 			return nil
 		}
 		found = true
-		return decodeInto(doc, &out, cm.name, cm.ns, r.Server)
+		return decodeInto(c.h.set.bson, doc, &out, cm.name, cm.ns, r.Server)
 	}
 	if err := c.h.run(ctx, cm, op); err != nil {
 		return *new(T), err
@@ -128,7 +128,7 @@ func (h *handle) find(ctx context.Context, filter any, o *FindOptions) (*batches
 	}
 	limit, size, _ := findNumbers(o.Limit, o.BatchSize)
 	b := &batches{
-		h: h, op: "find", limit: limit, batchSize: size, tailable: o.CursorType != NonTailable, maxAwait: o.MaxAwaitTime,
+		h: h, op: "find", decoder: h.set.bson.NewBatch(), limit: limit, batchSize: size, tailable: o.CursorType != NonTailable, maxAwait: o.MaxAwaitTime,
 	}
 	b.setComment(c, o.Comment)
 	return b, b.open(ctx, c, h.read(c, o.ReadPreference))

@@ -147,7 +147,7 @@ func findAndModify[T any](ctx context.Context, col *Collection[T], m *modificati
 			return nil
 		}
 		found = true
-		return decodeInto(doc, &out, c.name, c.ns, r.Server)
+		return decodeInto(h.set.bson, doc, &out, c.name, c.ns, r.Server)
 	}
 	err := h.run(ctx, c, op)
 	if done, err := partial(err, op.Decode); !done {
@@ -157,16 +157,4 @@ func findAndModify[T any](ctx context.Context, col *Collection[T], m *modificati
 		err = ErrNoDocuments
 	}
 	return out, err
-}
-
-// decodeInto decodes one document of a reply. The document's bytes are not kept.
-func decodeInto[T any](doc bson.Raw, out *T, op, ns, server string) error {
-	if raw, ok := any(out).(*bson.Raw); ok {
-		*raw = append(bson.Raw(nil), doc...)
-		return nil
-	}
-	if err := bson.Unmarshal(doc, out); err != nil {
-		return decodeError(op, ns, server, err)
-	}
-	return nil
 }

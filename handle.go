@@ -29,11 +29,29 @@ func (h *handle) ns() string {
 func (h *handle) with(o CollectionOptions) handle {
 	c := *h
 	c.set = c.set.override(o.ReadPreference, o.ReadConcern, o.WriteConcern)
+	c.useBSON(o.BSON)
 	return c
 }
 
+// useBSON puts the options in force, unless they are nil: then those that were inherited stay.
+func (h *handle) useBSON(o *bson.Options) {
+	if o == nil {
+		return
+	}
+	h.set.bson = *o
+	if err := o.Validate(); err != nil && h.err == nil {
+		h.err = argument("", h.ns(), "%s", words(err))
+	}
+}
+
 // cmd starts a command whose first element names this handle's collection.
-func (h *handle) cmd(name string) *cmd { return newCmd(name, h.ns(), h.coll) }
+func (h *handle) cmd(name string) *cmd { return h.encoded(newCmd(name, h.ns(), h.coll)) }
+
+// encoded makes the values that are appended to c follow the handle's options.
+func (h *handle) encoded(c *cmd) *cmd {
+	c.bson = h.set.bson
+	return c
+}
 
 // read fills in what all reads have: a read preference, the call's own or else the inherited one, the read concern,
 // and one retry.

@@ -11,15 +11,15 @@ import (
 
 // The rules for _id. A document that has an _id keeps it, whatever it is: the driver never turns a string into an
 // ObjectID or back. A document has none when it encodes without one, or when it is a struct whose _id field is
-// the zero ObjectID, a nil pointer or a nil interface. It then gets a new ObjectID as its first element. The id is
+// the zero ObjectID (or of a type registered as such), a nil pointer or a nil interface. It then gets a new ObjectID as its first element. The id is
 // written back, before anything is sent, where the caller can see it: into the field of a struct passed by pointer
 // (inline structs too), into a map, and to the front of a *bson.D. So an insert that failed on its way may be
 // tried again under the same id.
 
 // appendInsert appends doc to dst as it is to be inserted and returns its _id as well.
-func appendInsert(dst []byte, doc any, newID func() bson.ObjectID) ([]byte, bson.RawValue, error) {
+func appendInsert(o bson.Options, dst []byte, doc any, newID func() bson.ObjectID) ([]byte, bson.RawValue, error) {
 	start := len(dst)
-	dst, err := bson.Append(dst, doc)
+	dst, err := o.Append(dst, doc)
 	if err != nil {
 		return dst, bson.RawValue{}, err
 	}
@@ -28,7 +28,7 @@ func appendInsert(dst []byte, doc any, newID func() bson.ObjectID) ([]byte, bson
 		return dst, bson.RawValue{}, err
 	}
 	id := bson.Raw(dst[start:]).Lookup("_id")
-	f := idFieldOf(doc)
+	f := idFieldOf(o, doc)
 	switch old, isID := id.ObjectIDOK(); {
 	case id.Type == 0: // none at all
 		dst = prependID(dst, start, newID())
@@ -83,7 +83,7 @@ type idField struct {
 }
 
 // idFieldOf looks through pointers for a struct with an _id field.
-func idFieldOf(doc any) idField {
+func idFieldOf(o bson.Options, doc any) idField {
 	v := reflect.ValueOf(doc)
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		if v.IsNil() {
@@ -94,7 +94,7 @@ func idFieldOf(doc any) idField {
 	if v.Kind() != reflect.Struct {
 		return idField{}
 	}
-	path := idPath(v.Type())
+	path := idPath(idKey{v.Type(), o.UseJSONStructTags})
 	if path == nil {
 		return idField{}
 	}
@@ -102,14 +102,24 @@ func idFieldOf(doc any) idField {
 	if err != nil { // behind a nil pointer
 		return idField{}
 	}
-	return idField{field: f, zero: f.IsZero() && holdsObjectID(f.Type())}
+	return idField{field: f, zero: f.IsZero() && holdsObjectID(o, f.Type())}
 }
 
 var objectIDType = reflect.TypeFor[bson.ObjectID]()
 
 // holdsObjectID reports whether a generated id fits into a field of type t.
-func holdsObjectID(t reflect.Type) bool {
-	return t == objectIDType || t == reflect.PointerTo(objectIDType) || t.Kind() == reflect.Interface && objectIDType.Implements(t)
+func holdsObjectID(o bson.Options, t reflect.Type) bool {
+	if t.Kind() == reflect.Interface {
+		return objectIDType.Implements(t)
+	}
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == objectIDType || !objectIDType.ConvertibleTo(t) {
+		return t == objectIDType
+	}
+	id, err := o.ValueOf(reflect.Zero(t).Interface()) // only a registered type is written as an ObjectID
+	return err == nil && id.Type == bson.TypeObjectID
 }
 
 // writeBack puts a generated id where the caller of the insert can see it, if there is such a place.
@@ -137,11 +147,16 @@ func (f idField) writeBack(doc any, id bson.ObjectID) {
 	if !f.field.IsValid() || !f.field.CanSet() || !f.zero {
 		return
 	}
-	if f.field.Type() == reflect.PointerTo(objectIDType) {
-		f.field.Set(reflect.ValueOf(&id))
-		return
+	switch t := f.field.Type(); t.Kind() {
+	case reflect.Pointer:
+		p := reflect.New(t.Elem())
+		p.Elem().Set(reflect.ValueOf(id).Convert(t.Elem()))
+		f.field.Set(p)
+	case reflect.Interface:
+		f.field.Set(reflect.ValueOf(id))
+	default:
+		f.field.Set(reflect.ValueOf(id).Convert(t))
 	}
-	f.field.Set(reflect.ValueOf(id))
 }
 
 // writeInto puts the id into a map or, through a pointer, into a D whose type has a name of the caller's.
@@ -162,30 +177,49 @@ func writeInto(v reflect.Value, id bson.ObjectID) bool {
 	return true
 }
 
-// idPaths keeps, for each struct type seen, the way to its _id field: a []int, nil where there is none.
+// idKey is a struct type, and whether its json tags count.
+type idKey struct {
+	t      reflect.Type
+	byJSON bool
+}
+
+// idPaths keeps, for each idKey seen, the way to its _id field: a []int, nil where there is none.
 var idPaths sync.Map
 
-func idPath(t reflect.Type) []int {
-	if p, ok := idPaths.Load(t); ok {
+func idPath(k idKey) []int {
+	if p, ok := idPaths.Load(k); ok {
 		return p.([]int)
 	}
-	p := findID(t, 0)
-	idPaths.Store(t, p)
+	p := k.findID(k.t, 0)
+	idPaths.Store(k, p)
 	return p
+}
+
+// tag is the field's tag as package bson sees it.
+func (k idKey) tag(f reflect.StructField) string {
+	text, ok := f.Tag.Lookup("bson")
+	switch {
+	case ok:
+	case k.byJSON && f.Tag.Get("json") != "":
+		text = f.Tag.Get("json")
+	case !strings.Contains(string(f.Tag), ":"):
+		text = string(f.Tag)
+	}
+	return text
 }
 
 // maxInline bounds the walk through inline structs, which may contain themselves by pointer.
 const maxInline = 8
 
-// findID looks for the field with the tag bson:"_id" in t and in its inline structs. No exported field has that
+// findID looks for the field with the key _id in t and in its inline structs. No exported field has that
 // name without a tag, since the default name is the field's own in lower case.
-func findID(t reflect.Type, depth int) []int {
+func (k idKey) findID(t reflect.Type, depth int) []int {
 	if depth > maxInline {
 		return nil
 	}
 	for i := range t.NumField() {
 		f := t.Field(i)
-		name, opts, _ := strings.Cut(f.Tag.Get("bson"), ",")
+		name, opts, _ := strings.Cut(k.tag(f), ",")
 		if name == "_id" && f.IsExported() {
 			return []int{i}
 		}
@@ -196,7 +230,7 @@ func findID(t reflect.Type, depth int) []int {
 		if ft.Kind() != reflect.Struct || !hasOption(opts, "inline") {
 			continue
 		}
-		if p := findID(ft, depth+1); p != nil {
+		if p := k.findID(ft, depth+1); p != nil {
 			return append([]int{i}, p...)
 		}
 	}

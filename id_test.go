@@ -13,7 +13,7 @@ var fixedID = bson.ObjectID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
 func insertForm(t *testing.T, doc any) (bson.Raw, bson.RawValue) {
 	t.Helper()
 	prefix := []byte("bytes before")
-	b, id, err := appendInsert(prefix, doc, func() bson.ObjectID { return fixedID })
+	b, id, err := appendInsert(bson.Options{}, prefix, doc, func() bson.ObjectID { return fixedID })
 	if err != nil {
 		t.Fatalf("%T: %v", doc, err)
 	}
@@ -146,14 +146,14 @@ func TestGeneratedIDIsNotWrittenBackIntoAValue(t *testing.T) {
 func TestSecondInsertOfTheSamePointerKeepsItsID(t *testing.T) {
 	p := &person{Name: "joe"}
 	first, _ := insertForm(t, p)
-	again, _, err := appendInsert(nil, p, bson.NewObjectID)
+	again, _, err := appendInsert(bson.Options{}, nil, p, bson.NewObjectID)
 	if err != nil || !bytes.Equal(first, again) {
 		t.Errorf("got %v (%v), want %v", bson.Raw(again), err, first)
 	}
 }
 
 func TestInsertRefusesBrokenRawDocument(t *testing.T) {
-	if b, _, err := appendInsert(nil, bson.Raw{9, 0, 0, 0, 2, 'a', 0, 0, 0}, bson.NewObjectID); err == nil {
+	if b, _, err := appendInsert(bson.Options{}, nil, bson.Raw{9, 0, 0, 0, 2, 'a', 0, 0, 0}, bson.NewObjectID); err == nil {
 		t.Errorf("accepted, as % x", b)
 	}
 }

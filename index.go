@@ -180,7 +180,7 @@ func (c *Collection[T]) ListIndexes(ctx context.Context, opts ...ListIndexesOpti
 	cm.cursor(o.BatchSize)
 	cm.any("comment", o.Comment)
 	cm.rawData = o.RawData
-	b := &batches{h: &c.h, op: cm.name, batchSize: o.BatchSize}
+	b := &batches{h: &c.h, op: cm.name, decoder: new(bson.Batch), batchSize: o.BatchSize}
 	b.setComment(cm, o.Comment)
 	err = b.open(ctx, cm, c.h.list(cm, o.ReadPreference))
 	if mongoerr.Code(err) == mongoerr.CodeNamespaceNotFound {

@@ -37,7 +37,7 @@ func (c *Collection[T]) InsertOne(ctx context.Context, doc any, opts ...InsertOn
 	if err := b.run(ctx); err != nil {
 		return nil, err
 	}
-	return &InsertOneResult{InsertedID: ids[0].Any(), Acknowledged: c.h.acknowledged()}, nil
+	return &InsertOneResult{InsertedID: anyOf(c.h.set.bson, ids[0]), Acknowledged: c.h.acknowledged()}, nil
 }
 
 // acknowledged reports whether writes through this handle are answered.
@@ -61,7 +61,7 @@ func (h *handle) encodeInserts(n int, at func(int) any) ([]bson.Raw, []bson.RawV
 		start := len(buf)
 		var err error
 		// Earlier documents stay where they are when buf grows into a new array: they keep the old one.
-		if buf, ids[i], err = appendInsert(buf, doc, bson.NewObjectID); err != nil {
+		if buf, ids[i], err = appendInsert(h.set.bson, buf, doc, bson.NewObjectID); err != nil {
 			return nil, nil, encodeError("insert", h.ns(), which(n, i), err)
 		}
 		docs[i] = bson.Raw(buf[start:len(buf):len(buf)])

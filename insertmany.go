@@ -71,7 +71,7 @@ func (h *handle) documents(docs any) (int, func(int) any, error) {
 func (b *inserts) result(ids []bson.RawValue) *InsertManyResult {
 	r := &InsertManyResult{InsertedIDs: make([]any, len(ids)), Acknowledged: b.h.acknowledged()}
 	for i, id := range ids {
-		r.InsertedIDs[i] = id.Any()
+		r.InsertedIDs[i] = anyOf(b.h.set.bson, id)
 	}
 	for _, i := range b.failed {
 		r.InsertedIDs[i] = nil

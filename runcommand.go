@@ -43,7 +43,7 @@ func RunCommandAs[R any](ctx context.Context, d *Database, command any, opts ...
 	c := d.h.plain(command)
 	op := d.h.command(c, o.ReadPreference)
 	op.Decode = func(reply bson.Raw, r operation.Result) error {
-		return decodeInto(reply, &out, c.name, c.ns, r.Server)
+		return decodeInto(d.h.set.bson, reply, &out, c.name, c.ns, r.Server)
 	}
 	if err := d.h.run(ctx, c, op); err != nil {
 		return *new(R), err
@@ -61,7 +61,7 @@ func RunCommandCursor[R any](ctx context.Context, d *Database, command any, opts
 	if o.BatchSize < 0 {
 		c.fail(argument(c.name, c.ns, "BatchSize is negative (%d)", o.BatchSize))
 	}
-	b := &batches{h: &d.h, op: c.name, batchSize: o.BatchSize, tailable: o.CursorType != NonTailable, maxAwait: o.MaxAwaitTime}
+	b := &batches{h: &d.h, op: c.name, decoder: d.h.set.bson.NewBatch(), batchSize: o.BatchSize, tailable: o.CursorType != NonTailable, maxAwait: o.MaxAwaitTime}
 	b.setComment(c, o.Comment)
 	if err := b.open(ctx, c, d.h.command(c, o.ReadPreference)); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func RunCommandCursor[R any](ctx context.Context, d *Database, command any, opts
 
 // plain encodes a command of the caller's.
 func (h *handle) plain(command any) *cmd {
-	outer := &cmd{name: "runCommand", ns: h.ns()}
+	outer := h.encoded(&cmd{name: "runCommand", ns: h.ns()})
 	outer.ordered("command", command)
 	if isNil(command) {
 		outer.fail(nilDocument(outer.name, outer.ns, "the command"))

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/concern"
 	"github.com/sextantdb/sextant/readpref"
 )
@@ -14,6 +15,7 @@ type settings struct {
 	readPref     *readpref.ReadPref
 	readConcern  *concern.Read
 	writeConcern *concern.Write
+	bson         bson.Options
 }
 
 // override returns s with every given value in the place of the inherited one; nil inherits.

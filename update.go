@@ -122,21 +122,21 @@ func (h *handle) update(ctx context.Context, s *statement) (*UpdateResult, error
 		c.demand(op, "the option hint", wire42)
 	}
 	res := &UpdateResult{Acknowledged: h.acknowledged()}
-	op.Decode = res.decode
+	op.Decode = func(reply bson.Raw, _ operation.Result) error { return res.decode(reply, h.set.bson) }
 	err := h.run(ctx, c, op)
-	if done, err := partial(err, res.decode); !done {
+	if done, err := partial(err, op.Decode); !done {
 		return nil, err
 	}
 	return res, err
 }
 
-func (r *UpdateResult) decode(reply bson.Raw, _ operation.Result) error {
+func (r *UpdateResult) decode(reply bson.Raw, o bson.Options) error {
 	r.MatchedCount = count(reply, "n")
 	r.ModifiedCount = count(reply, "nModified")
 	upserted, _ := reply.Lookup("upserted").ArrayOK()
 	for _, v := range upserted.All() {
 		if d, ok := v.DocumentOK(); ok {
-			r.UpsertedID = clone(d.Lookup("_id")).Any()
+			r.UpsertedID = anyOf(o, d.Lookup("_id"))
 			r.UpsertedCount++
 		}
 	}
@@ -170,7 +170,7 @@ func (c *cmd) change(key string, v any, replace bool) {
 		return
 	}
 	at := len(c.b)
-	b, err := appendValue(c.b, key, v)
+	b, err := c.appendValue(c.b, key, v)
 	if err != nil {
 		c.fail(encodeError(c.name, c.ns, "the "+what, err))
 		return

@@ -126,6 +126,9 @@ func (c *Config) checkModes() error {
 	if err := c.WriteConcern.Validate(); err != nil {
 		return configError("%s", words(err))
 	}
+	if err := c.BSON.Validate(); err != nil {
+		return configError("%s", words(err))
+	}
 	heartbeat := c.HeartbeatFrequency
 	if heartbeat == 0 {
 		heartbeat = topology.DefaultHeartbeatInterval

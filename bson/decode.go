@@ -111,11 +111,25 @@ func (o Options) NewBatch() *Batch { return &Batch{options: o} }
 
 // Unmarshal stores a document into v; see the function Unmarshal.
 func (b *Batch) Unmarshal(doc []byte, v any) error {
+	err := b.begin().whole(doc, v)
+	b.d.endDocument()
+	return err
+}
+
+// UnmarshalValue stores a value into what the pointer points to; see the function Unmarshal.
+func (b *Batch) UnmarshalValue(v RawValue, to any) error {
+	if n := payloadLen(v.Type, v.Value); n != len(v.Value) {
+		return decodeDone(invalid("%d bytes are no %v", len(v.Value), v.Type))
+	}
+	err := b.begin().into(v, to)
+	b.d.endDocument()
+	return err
+}
+
+func (b *Batch) begin() *decoder {
 	if b.d == nil {
 		b.d = &decoder{batch: true}
 	}
 	b.d.ps, b.d.memory, b.d.size = b.options.plans(), b.options.Strings, maxChunk
-	err := b.d.whole(doc, v)
-	b.d.endDocument()
-	return err
+	return b.d
 }

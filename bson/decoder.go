@@ -25,9 +25,10 @@ type decoder struct {
 }
 
 const (
-	maxChunk = 8 << 10 // what one kept string keeps in memory: see StringsInChunks
-	maxShare = 2 << 10 // longer strings do not go into a chunk
-	minChunk = 64
+	maxChunk   = 8 << 10 // what one kept string keeps in memory: see StringsInChunks
+	maxShare   = 2 << 10 // longer strings do not go into a chunk
+	minChunk   = 64
+	firstChunk = 512 // of a Batch
 )
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
@@ -97,7 +98,7 @@ func (d *decoder) keepElsewhere(b []byte) string {
 // newChunk starts a chunk for about n bytes. The boxes of strings start anew too, so that none of them keeps two chunks.
 func (d *decoder) newChunk(n int) {
 	if d.batch {
-		n = maxChunk
+		n = max(n, 2*cap(d.chunk), firstChunk) // a batch may be small: a cursor over three documents, say
 	}
 	d.filled += len(d.chunk)
 	d.boxes.another()

@@ -1,5 +1,7 @@
 package bson
 
+import "fmt"
+
 // Options are the behaviour switches, the same for this package's functions and for a client. The zero value is the
 // default everywhere. The functions of this package use it; the methods of Options with the same names use theirs:
 //
@@ -77,3 +79,14 @@ const (
 	// of the strings is in use. A string that is kept keeps all of these bytes, a whole batch of a cursor for example.
 	StringsAliased
 )
+
+// Validate says which field has a value that stands for nothing.
+func (o Options) Validate() error {
+	switch {
+	case o.Documents > DocumentsAsMap:
+		return fmt.Errorf("bson: Options.Documents is %d, which is no DocumentType", o.Documents)
+	case o.Strings > StringsAliased:
+		return fmt.Errorf("bson: Options.Strings is %d, which is no StringMemory", o.Strings)
+	}
+	return nil
+}
