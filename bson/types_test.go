@@ -12,19 +12,6 @@ import (
 	"time"
 )
 
-func TestObjectIDCounterWraps(t *testing.T) {
-	g := newObjectIDs()
-	g.counter.Store(0xFFFFFE)
-	now := time.Unix(1, 0)
-	last, first := g.at(now), g.at(now)
-	if [3]byte(last[9:]) != [3]byte{0xff, 0xff, 0xff} || [3]byte(first[9:]) != [3]byte{} {
-		t.Errorf("after FFFFFE come %v and %v", last, first)
-	}
-	if [5]byte(last[4:9]) != g.process || last[3] != 1 {
-		t.Errorf("%v has another time or process", last)
-	}
-}
-
 func TestObjectIDsAreUnique(t *testing.T) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -48,21 +35,6 @@ func TestObjectIDsAreUnique(t *testing.T) {
 	}
 	if other := newObjectIDs(); other.process == processIDs.process {
 		t.Error("two processes have the same random number")
-	}
-}
-
-// The instants of the ObjectID specification.
-func TestObjectIDTimestampIsUnsigned(t *testing.T) {
-	for hex, want := range map[string]string{
-		"000000000000000000000000": "1970-01-01T00:00:00Z",
-		"7FFFFFFF0000000000000000": "2038-01-19T03:14:07Z",
-		"800000000000000000000000": "2038-01-19T03:14:08Z",
-		"FFFFFFFF0000000000000000": "2106-02-07T06:28:15Z",
-	} {
-		id, err := ObjectIDFromHex(hex)
-		if got := id.Timestamp().Format(time.RFC3339); err != nil || got != want {
-			t.Errorf("%s: %s, %v", hex, got, err)
-		}
 	}
 }
 
@@ -118,35 +90,6 @@ func TestUUIDIsSubtypeFour(t *testing.T) {
 	}
 	if compact, err := ParseUUID("73ffd26444b34c6990e8e7d1dfc035d4"); err != nil || compact != u || u.String() != "73ffd264-44b3-4c69-90e8-e7d1dfc035d4" {
 		t.Errorf("%v, %v", compact, err)
-	}
-}
-
-// The first prose test of the BSON corpus.
-func TestNulIsRefusedInKeysAndRegexes(t *testing.T) {
-	for _, v := range []any{D{{"a\x00", 1}}, M{"a\x00": 1}, D{{"a", D{{"b\x00", 1}}}}, map[string]int{"\x00": 1},
-		D{{"a", Regex{"b\x00", ""}}}, D{{"a", Regex{"b", "i\x00"}}}} {
-		if b, err := Marshal(v); err == nil {
-			t.Errorf("%#v is written as %x", v, b)
-		}
-	}
-}
-
-// The second prose test of the BSON corpus: readers see both, lookups the first, maps the last.
-func TestDuplicateKeysAreKept(t *testing.T) {
-	b := mustMarshal(t, D{{"foo", 1}, {"foo", 2}})
-	var d D
-	var m M
-	if Unmarshal(b, &d) != nil || Unmarshal(b, &m) != nil {
-		t.Fatal("not decoded")
-	}
-	if want := (D{{"foo", int32(1)}, {"foo", int32(2)}}); !reflect.DeepEqual(d, want) || m["foo"] != int32(2) {
-		t.Errorf("D %v, M %v", d, m)
-	}
-	if b.Lookup("foo").Int32() != 1 || b.Len() != 2 || b.String() != `{"foo":1,"foo":2}` {
-		t.Errorf("Lookup %v, text %s", b.Lookup("foo"), b)
-	}
-	if again := mustMarshal(t, d); string(again) != string(b) {
-		t.Errorf("round trip: %s", again)
 	}
 }
 
