@@ -128,7 +128,7 @@ func TestSeedThatNeverAnswersIsCalledSilent(t *testing.T) {
 func TestTLSOnOneSideOnlyIsToldInTheFirstLine(t *testing.T) {
 	quick := func(c *sextant.Config) { c.ServerSelectionTimeout = time.Second }
 	plain := connect(t, "mongodb://"+answering(t, "")+"/?tls=true", quick)
-	refuse(t, 5*time.Second, ping(plain), mongoerr.IsSelection, "during the TLS handshake", "may not speak TLS")
+	refuse(t, 5*time.Second, ping(plain), mongoerr.IsSelection, "during the TLS handshake", "port without TLS")
 	hangsUp := connect(t, "mongodb://"+answering(t, ""), quick)
 	refuse(t, 5*time.Second, ping(hangsUp), mongoerr.IsSelection, "closed the connection during the handshake", "TLS")
 }

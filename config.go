@@ -23,34 +23,37 @@ type Config struct {
 	Password string
 	Database string // the database in the connection string: the default of AuthSource
 
-	AppName                     string             // shown in the servers' logs, at most 128 bytes
-	AuthMechanism               string             // "SCRAM-SHA-256", "SCRAM-SHA-1"; empty: what the server offers
-	AuthMechanismProperties     map[string]string  // of the mechanism
-	AuthSource                  string             // the database that holds the user; empty: Database, else "admin"
-	ConnectTimeout              *time.Duration     // for one connection with its handshake; nil: 10 s, 0: no limit
-	DirectConnection            bool               // talk to the one host given, whatever it is, and to no other
-	HeartbeatFrequency          time.Duration      // between checks of a member; 0: 10 s, at least 500 ms
-	LocalThreshold              *time.Duration     // width of the latency window; nil: 15 ms
-	MaxConnecting               int                // connections being opened at a time, for each member; 0: 2
-	MaxIdleTime                 time.Duration      // of an unused connection; 0: no limit
-	MaxPoolSize                 *int               // connections for each member; nil: 100, 0: no limit
-	MinPoolSize                 int                // connections for each member that are kept open
-	ReadConcern                 *concern.Read      // option readConcernLevel
-	ReadPreference              *readpref.ReadPref // options readPreference, readPreferenceTags, maxStalenessSeconds
-	ReplicaSet                  string             // the set's name, which every member must bear; empty: whatever the seeds say
-	RetryReads                  *bool              // nil: true
-	RetryWrites                 *bool              // nil: true
-	ServerMonitoringMode        string             // "auto", "stream" or "poll"; empty: auto
-	ServerSelectionTimeout      time.Duration      // how long an operation waits for a member that can serve it; 0: 30 s
-	Timeout                     time.Duration      // of a whole operation whose context has no deadline; 0: no limit. Option timeoutMS
-	TLS                         bool               // options tls and ssl; implied by TLSConfig and by the other TLS options
-	TLSCAFile                   string             // PEM file of the authorities to trust; empty: the system's
-	TLSCertificateKeyFile       string             // PEM file of this client's certificate and unencrypted key
-	TLSAllowInvalidCertificates bool               // trust anybody: for tests only
-	TLSAllowInvalidHostnames    bool               // trust a certificate made out to another name: for tests only
-	TLSInsecure                 bool               // both of the former
-	WaitQueueTimeout            time.Duration      // how long an operation waits for a connection; 0: as its context says
-	WriteConcern                *concern.Write     // options w, journal, wTimeoutMS
+	AppName                              string             // shown in the servers' logs, at most 128 bytes
+	AuthMechanism                        string             // "SCRAM-SHA-256", "SCRAM-SHA-1"; empty: what the server offers
+	AuthMechanismProperties              map[string]string  // of the mechanism
+	AuthSource                           string             // the database that holds the user; empty: Database, else "admin"
+	ConnectTimeout                       *time.Duration     // for one connection with its handshake; nil: 10 s, 0: no limit
+	DirectConnection                     bool               // talk to the one host given, whatever it is, and to no other
+	HeartbeatFrequency                   time.Duration      // between checks of a member; 0: 10 s, at least 500 ms
+	LocalThreshold                       *time.Duration     // width of the latency window; nil: 15 ms
+	MaxConnecting                        int                // connections being opened at a time, for each member; 0: 2
+	MaxIdleTime                          time.Duration      // of an unused connection; 0: no limit
+	MaxPoolSize                          *int               // connections for each member; nil: 100, 0: no limit
+	MinPoolSize                          int                // connections for each member that are kept open
+	ReadConcern                          *concern.Read      // option readConcernLevel
+	ReadPreference                       *readpref.ReadPref // options readPreference, readPreferenceTags, maxStalenessSeconds
+	ReplicaSet                           string             // the set's name, which every member must bear; empty: whatever the seeds say
+	RetryReads                           *bool              // nil: true
+	RetryWrites                          *bool              // nil: true
+	ServerMonitoringMode                 string             // "auto", "stream" or "poll"; empty: auto
+	ServerSelectionTimeout               time.Duration      // how long an operation waits for a member that can serve it; 0: 30 s
+	Timeout                              time.Duration      // of a whole operation whose context has no deadline; 0: no limit. Option timeoutMS
+	TLS                                  bool               // options tls and ssl; implied by TLSConfig and by the other TLS options
+	TLSCAFile                            string             // PEM file of the authorities to trust; empty: the system's
+	TLSCertificateKeyFile                string             // PEM file of this client's certificate (its chain may follow) and key
+	TLSCertificateKeyFilePassword        string             // of a key that is encrypted (PKCS#8 with PBES2, "ENCRYPTED PRIVATE KEY"); never shown
+	TLSAllowInvalidCertificates          bool               // trust anybody: for tests only
+	TLSAllowInvalidHostnames             bool               // trust a certificate made out to another name: for tests only
+	TLSInsecure                          bool               // both of the former
+	TLSDisableOCSPEndpointCheck          bool               // ask no authority whether a certificate was revoked; it is not asked yet in any case
+	TLSDisableCertificateRevocationCheck bool               // take no notice of revocations; there is no such check yet in any case
+	WaitQueueTimeout                     time.Duration      // how long an operation waits for a connection; 0: as its context says
+	WriteConcern                         *concern.Write     // options w, journal, wTimeoutMS
 
 	// BSON says how Go values become BSON and the other way round: the switches of package bson, for everything that this
 	// client writes and reads. Databases and collections may have their own. What results of the driver itself hold, such as
@@ -79,11 +82,14 @@ type plainConfig Config
 // veiled stands where something secret is not shown.
 const veiled = "xxxxx"
 
-// Format prints the configuration, for every verb without what may be secret: the password, and the values of
+// Format prints the configuration, for every verb without what may be secret: the passwords, and the values of
 // AuthMechanismProperties.
 func (c Config) Format(s fmt.State, verb rune) {
 	if c.Password != "" {
 		c.Password = veiled
+	}
+	if c.TLSCertificateKeyFilePassword != "" {
+		c.TLSCertificateKeyFilePassword = veiled
 	}
 	if len(c.AuthMechanismProperties) > 0 {
 		props := make(map[string]string, len(c.AuthMechanismProperties))

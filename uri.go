@@ -38,6 +38,7 @@ func ParseURI(uri string) (*Config, error) {
 		return nil, err
 	}
 	c.fromWriteOptions(u)
+	c.fromTLSOptions(u)
 	for _, w := range u.Warnings {
 		c.Warnings = append(c.Warnings, Warning(w))
 	}
@@ -59,10 +60,20 @@ func fromURI(u *connstring.URI) *Config {
 		ReplicaSet: u.ReplicaSet, RetryReads: u.RetryReads, RetryWrites: u.RetryWrites,
 		ServerMonitoringMode: u.ServerMonitoringMode, ServerSelectionTimeout: millis(u.ServerSelectionTimeoutMS),
 		Timeout: millis(u.TimeoutMS), WaitQueueTimeout: millis(u.WaitQueueTimeoutMS),
-		TLS: given(u.TLS), TLSCAFile: u.TLSCAFile, TLSCertificateKeyFile: u.TLSCertificateKeyFile,
-		TLSAllowInvalidCertificates: given(u.TLSAllowInvalidCertificates),
-		TLSAllowInvalidHostnames:    given(u.TLSAllowInvalidHostnames), TLSInsecure: given(u.TLSInsecure),
 	}
+}
+
+// fromTLSOptions takes over the TLS options. They imply tls=true; beside an explicit tls=false they have no effect.
+func (c *Config) fromTLSOptions(u *connstring.URI) {
+	if c.TLS = u.Secure(); !c.TLS {
+		return
+	}
+	c.TLSCAFile, c.TLSCertificateKeyFile = u.TLSCAFile, u.TLSCertificateKeyFile
+	c.TLSCertificateKeyFilePassword = u.TLSCertificateKeyFilePassword
+	c.TLSInsecure = given(u.TLSInsecure)
+	c.TLSAllowInvalidCertificates, c.TLSAllowInvalidHostnames = given(u.TLSAllowInvalidCertificates), given(u.TLSAllowInvalidHostnames)
+	c.TLSDisableOCSPEndpointCheck = given(u.TLSDisableOCSPEndpointCheck)
+	c.TLSDisableCertificateRevocationCheck = given(u.TLSDisableCertificateRevocationCheck)
 }
 
 // fromReadOptions makes one read preference of three options, and the read concern.
@@ -141,8 +152,6 @@ func unsupported(u *connstring.URI) error {
 		return configError("loadBalanced=true is not supported yet")
 	case u.ProxyHost != "":
 		return configError("proxyHost is not supported yet")
-	case u.TLSCertificateKeyFilePassword != "":
-		return configError("tlsCertificateKeyFilePassword is not supported yet: use a key file without a password, or TLSConfig")
 	}
 	return nil
 }
@@ -160,6 +169,14 @@ func withoutEffect(u *connstring.URI) []Warning {
 	add(u.ZlibCompressionLevel != nil, "zlibCompressionLevel", "", later)
 	add(u.MaxAdaptiveRetries != nil, "maxAdaptiveRetries", "", later)
 	add(u.EnableOverloadRetargeting != nil, "enableOverloadRetargeting", "", later)
+	for name, v := range map[string]*bool{
+		"tlsDisableOCSPEndpointCheck": u.TLSDisableOCSPEndpointCheck, "tlsDisableCertificateRevocationCheck": u.TLSDisableCertificateRevocationCheck,
+	} {
+		add(v != nil && !*v, name, "false", "whether a certificate was revoked is not checked yet")
+	}
+	for _, name := range u.WithoutTLS() {
+		add(true, name, "", "it has no effect beside tls=false")
+	}
 	add(given(u.SocketTimeoutMS) > 0, "socketTimeoutMS", "", "it is not applied: give operations a deadline by their context, or all of them by timeoutMS")
 	return out
 }

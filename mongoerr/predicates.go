@@ -187,8 +187,8 @@ func isTimeoutCode(code int32) bool {
 func IsCanceled(err error) bool { return errors.Is(err, context.Canceled) }
 
 // IsOverload says whether a connection failed in a way that an overloaded server causes: the network failed or a time
-// limit ran out while dialling, securing or greeting. An unresolvable name, a bad certificate and the authentication
-// conversation are none of these. Such errors carry LabelSystemOverloaded and LabelRetryable, and neither clear the pool
+// limit ran out while dialling, securing or greeting. An unresolvable name, a bad certificate, a refusal
+// by a TLS alert, a port without TLS and the authentication conversation are none of these. Such errors carry LabelSystemOverloaded and LabelRetryable, and neither clear the pool
 // nor make the server Unknown (CMAP, "SystemOverloadedError").
 func IsOverload(err error) bool {
 	e := find(err)
@@ -202,5 +202,8 @@ func IsOverload(err error) bool {
 	}
 	var dns *net.DNSError
 	var cert *tls.CertificateVerificationError
-	return !errors.As(err, &dns) && !errors.As(err, &cert)
+	var record tls.RecordHeaderError
+	var op *net.OpError
+	alert := errors.As(err, &op) && op.Op == "remote error"
+	return !errors.As(err, &dns) && !errors.As(err, &cert) && !errors.As(err, &record) && !alert
 }

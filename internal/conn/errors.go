@@ -3,7 +3,6 @@ package conn
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -61,8 +60,8 @@ func (c *Conn) ioError(ctx context.Context, stage mongoerr.Stage, err error) err
 		return c.fail(stage, err, "the connection was closed by this client")
 	case wire.Guess(partial) != "":
 		return c.fail(stage, err, "the server closed the connection after bytes that are %s%s", wire.Guess(partial), tlsHint(partial))
-	case isAlert(err): // TLS 1.3 tells a client on its first read what the server thinks of its certificate
-		return c.fail(stage, err, "the server refused this client by a TLS alert")
+	case alertWords(err) != "":
+		return c.refusedByTLS(stage, err)
 	case !isHangUp(err):
 		return c.overloaded(ctx, c.fail(stage, err, "the connection failed"))
 	case c.phase == mongoerr.StageHandshake && len(partial) == 0:
@@ -131,12 +130,6 @@ func overloaded(ctx context.Context, e *mongoerr.Error) *mongoerr.Error {
 	return e.AddLabel(mongoerr.LabelSystemOverloaded, mongoerr.LabelRetryable)
 }
 
-// isAlert says whether the TLS of the other side ended the connection with a reason, which is no failure of the network.
-func isAlert(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "remote error"
-}
-
 func isHangUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
@@ -171,38 +164,4 @@ func dialError(ctx context.Context, addr string, err error) error {
 		return overloaded(ctx, failure(mongoerr.StageDial, addr, err, "nothing accepts connections there"))
 	}
 	return overloaded(ctx, failure(mongoerr.StageDial, addr, err, "cannot connect"))
-}
-
-// tlsError says why the connection could not be secured. Only failures of the network may mean overload.
-func tlsError(ctx context.Context, addr string, err error) error {
-	var (
-		record    tls.RecordHeaderError
-		authority x509.UnknownAuthorityError
-		name      x509.HostnameError
-		invalid   x509.CertificateInvalidError
-	)
-	words := "the TLS handshake failed"
-	switch {
-	case ctx.Err() != nil:
-		return overloaded(ctx, failure(mongoerr.StageTLS, addr, endOf(ctx), "%s during the TLS handshake", endWords(ctx)))
-	case errors.As(err, &record):
-		words = "the server does not speak TLS"
-		if g := wire.Guess(record.RecordHeader[:]); g != "" && g != "a TLS record" {
-			words += " (its bytes are " + g + ")"
-		}
-	case errors.As(err, &authority):
-		words = "the server's certificate is signed by an authority that this client does not trust"
-	case errors.As(err, &name):
-		words = "the server's certificate is for another host"
-	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		words = "the server's certificate has expired or is not valid yet"
-	case errors.As(err, &invalid):
-		words = "the server's certificate is not valid"
-	case isAlert(err):
-		words = "the server refused the TLS handshake"
-	case isHangUp(err):
-		return overloaded(ctx, failure(mongoerr.StageTLS, addr, err,
-			"the server closed the connection during the TLS handshake: it may not speak TLS or refuse this address"))
-	}
-	return failure(mongoerr.StageTLS, addr, err, "%s", words)
 }

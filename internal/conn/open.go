@@ -2,7 +2,6 @@ package conn
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"strings"
@@ -73,29 +72,11 @@ func dial(ctx context.Context, addr string, o *Options) (net.Conn, error) {
 	if o.TLS == nil {
 		return nc, nil
 	}
-	secure := tls.Client(nc, tlsConfig(o.TLS, addr))
-	if err := secure.HandshakeContext(ctx); err != nil {
-		nc.Close()
-		return nil, tlsError(ctx, addr, err)
-	}
-	return secure, nil
+	return secure(ctx, nc, addr, o.TLS)
 }
 
 // dialer keeps idle sockets alive as the specification recommends, so that a silent firewall does not drop them.
 var dialer = &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 120 * time.Second, Interval: 10 * time.Second, Count: 9}}
-
-func tlsConfig(cfg *tls.Config, addr string) *tls.Config {
-	if cfg.ServerName != "" {
-		return cfg
-	}
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		host = addr
-	}
-	cfg = cfg.Clone()
-	cfg.ServerName = host
-	return cfg
-}
 
 // greet shakes hands and authenticates. Arbiters hold no users (authentication specification).
 func (c *Conn) greet(ctx context.Context, o *Options, a *authenticator) error {

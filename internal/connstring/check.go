@@ -190,13 +190,23 @@ func (u *URI) Secure() bool {
 	if u.TLS != nil {
 		return *u.TLS
 	}
-	if u.Scheme == SchemeSRV {
-		return true
+	return u.Scheme == SchemeSRV || len(u.tlsOptions()) > 0
+}
+
+// WithoutTLS are the TLS options that an explicit tls=false leaves without effect.
+func (u *URI) WithoutTLS() []string {
+	if u.TLS == nil || *u.TLS {
+		return nil
 	}
+	return u.tlsOptions()
+}
+
+// tlsOptions are the names of the TLS options given, save tls and ssl themselves.
+func (u *URI) tlsOptions() (names []string) {
 	for _, p := range u.pairs {
-		if _, known := byKey[p.key]; known && strings.HasPrefix(p.key, "tls") && p.key != "tls" {
-			return true
+		if row, known := byKey[p.key]; known && strings.HasPrefix(p.key, "tls") && p.key != "tls" {
+			names = append(names, row.name)
 		}
 	}
-	return false
+	return names
 }
