@@ -1,7 +1,7 @@
 # The habits of this house; CI calls the same targets.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: check format vet static test conformance vectors interop demo fuzz bench kills
+.PHONY: check format vet static test conformance vectors interop demo fuzz bench kills cpus
 
 check: format vet static test
 
@@ -19,6 +19,10 @@ static:
 test: # arch_test.go (floors, purity, caps) runs with the rest
 	go test -race ./...
 	go test -tags purego ./bson/
+
+cpus: # bson's tests on a big-endian and on a 32-bit machine, emulated: needs qemu-user. The emulator cannot start a child
+	@set -e; for cpu in s390x arm; do for tags in "" purego; do \
+	  echo "GOARCH=$$cpu -tags '$$tags'"; GOARCH=$$cpu go test -count=1 -tags "$$tags" -exec qemu-$$cpu -skip ChildProcess ./bson/; done; done
 
 conformance: # the official specification tests; writes build/score.json
 	cd conformance && SEXTANT_NEED_CORPUS=1 SEXTANT_SCORE=build/score.json go test -count=1 -run 'TestSpec|TestHarness'
