@@ -12,8 +12,8 @@ import (
 )
 
 func (s *Set) check(i int) error {
-	if i < 0 || i >= len(s.members) {
-		return fmt.Errorf("replset: there is no member %d in a set of %d", i, len(s.members))
+	if n := len(s.Members()); i < 0 || i >= n {
+		return fmt.Errorf("replset: there is no member %d in a set of %d", i, n)
 	}
 	if s.isClosed() {
 		return errors.New("replset: the set is closed")
@@ -64,8 +64,9 @@ func (s *Set) StepDown(ctx context.Context) error {
 // electable counts the running members that may become primary.
 func (s *Set) electable() int {
 	n := 0
-	for i, m := range s.members {
-		if m.current() != nil && s.cfg.Members[i].Electable() {
+	cfg := s.config()
+	for _, m := range s.Members() {
+		if mine := cfg.At(m.addr); m.current() != nil && mine != nil && mine.Electable() {
 			n++
 		}
 	}
@@ -79,7 +80,7 @@ func (s *Set) Kill(i int) error {
 	if err := s.check(i); err != nil {
 		return err
 	}
-	m := s.members[i]
+	m := s.Member(i)
 	r, err := m.take(true)
 	if err != nil {
 		return err
@@ -94,7 +95,7 @@ func (s *Set) Restart(i int) error {
 	if err := s.check(i); err != nil {
 		return err
 	}
-	m := s.members[i]
+	m := s.Member(i)
 	if _, err := m.take(false); err != nil {
 		return err
 	}
@@ -117,7 +118,7 @@ func (s *Set) Restart(i int) error {
 		m.put(nil)
 		return fmt.Errorf("replset: member %d cannot listen again: %w", i, err)
 	}
-	m.put(s.open(i, l))
+	m.put(s.open(m, l))
 	if s.isClosed() { // Close may have come in between and not have seen it
 		return s.Close()
 	}
@@ -141,7 +142,7 @@ func (s *Set) Wipe(i int) error {
 	if err := s.check(i); err != nil {
 		return err
 	}
-	m := s.members[i]
+	m := s.Member(i)
 	if _, err := m.take(false); err != nil {
 		return err
 	}
@@ -171,9 +172,9 @@ func (s *Set) Partition(groups ...[]int) error {
 			group[i] = g
 		}
 	}
-	for i, m := range s.members {
+	for i, m := range s.Members() {
 		var blocked []int
-		for j := range s.members {
+		for j := range s.Members() {
 			gi, inI := group[i]
 			gj, inJ := group[j]
 			if i != j && !(inI && inJ && gi == gj) {
@@ -182,7 +183,7 @@ func (s *Set) Partition(groups ...[]int) error {
 		}
 		m.faults.Block(blocked...)
 	}
-	for _, m := range s.members {
+	for _, m := range s.Members() {
 		if r := m.current(); r != nil {
 			r.CutLinks()
 		}
@@ -192,7 +193,7 @@ func (s *Set) Partition(groups ...[]int) error {
 
 // Heal ends the partition.
 func (s *Set) Heal() {
-	for _, m := range s.members {
+	for _, m := range s.Members() {
 		m.faults.Block()
 	}
 }
@@ -203,7 +204,7 @@ func (s *Set) Hang(i int, on bool) error {
 	if err := s.check(i); err != nil {
 		return err
 	}
-	s.members[i].faults.Hang(on)
+	s.Member(i).faults.Hang(on)
 	return nil
 }
 
@@ -217,7 +218,7 @@ func (s *Set) Delay(i int, d time.Duration, appNames ...string) error {
 	if d < 0 {
 		return fmt.Errorf("replset: the delay %v is negative", d)
 	}
-	s.members[i].faults.Delay(d, appNames...)
+	s.Member(i).faults.Delay(d, appNames...)
 	return nil
 }
 
@@ -232,7 +233,7 @@ func (s *Set) FailCommand(i int, f *FailCommand) error {
 	if f != nil && len(f.Commands) == 0 {
 		return errors.New("replset: FailCommand names no command")
 	}
-	for j, m := range s.members {
+	for j, m := range s.Members() {
 		if r := m.current(); r != nil && (i == All || i == j) {
 			r.SetFailCommand(f.point())
 		}

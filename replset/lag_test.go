@@ -13,7 +13,12 @@ import (
 // named is a set of so many named members on a network in memory, for fake time.
 func named(t *testing.T, n int, o Options) *Set {
 	t.Helper()
-	o.Network, o.Members = NewMemoryNetwork(), n
+	return namedOn(t, NewMemoryNetwork(), n, o)
+}
+
+func namedOn(t *testing.T, network Network, n int, o Options) *Set {
+	t.Helper()
+	o.Network, o.Members = network, n
 	for i := range n {
 		if i == len(o.Config) {
 			o.Config = append(o.Config, MemberOptions{})
@@ -44,7 +49,7 @@ func TestMemberThatHungWhileTheOplogMovedOnMissesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.must(t, "t", insert("last", w(3)))
-		sameData(t, 2, s.members[0].current().Store.Latest(), s.members[2].current().Store.Latest())
+		sameData(t, 2, s.Members()[0].current().Store.Latest(), s.Members()[2].current().Store.Latest())
 	})
 }
 
@@ -111,7 +116,7 @@ func TestCopyOfALonelyPrimaryIsNeitherShownAsCommittedNorKept(t *testing.T) {
 			if state := s.Member(i).State(); state != "SECONDARY" && state != "PRIMARY" {
 				t.Errorf("member %d is %s", i, state)
 			}
-			sameData(t, i, s.members[1].current().Store.Latest(), s.members[i].current().Store.Latest())
+			sameData(t, i, s.Members()[1].current().Store.Latest(), s.Members()[i].current().Store.Latest())
 		}
 		if got := d.ids(t); len(got) != 20 {
 			t.Errorf("member 3 has %d documents, the others 20", len(got))

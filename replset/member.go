@@ -14,6 +14,7 @@ type Member struct {
 	set      *Set
 	index    int
 	addr     string
+	place    command.Place // where it was asked to be
 	faults   *command.Faults
 	counters *command.Counters
 
@@ -26,11 +27,11 @@ type Member struct {
 // Addr is the address that the member advertises and listens at, "127.0.0.1:41234".
 func (m *Member) Addr() string { return m.addr }
 
-// Index is the member's number in the set, from 0.
+// Index is the member's number in the set, from 0. It stays taken when the member is removed.
 func (m *Member) Index() int { return m.index }
 
-// State is the member's state in the server's words: PRIMARY, SECONDARY, ARBITER, STARTUP2, ROLLBACK, RECOVERING, or
-// DOWN after Kill.
+// State is the member's state in the server's words: STARTUP before it has a configuration, STARTUP2 while it copies all
+// data, PRIMARY, SECONDARY, ARBITER, ROLLBACK, RECOVERING, REMOVED; or DOWN after Kill.
 func (m *Member) State() string {
 	if r := m.current(); r != nil {
 		return r.Role().String()
@@ -40,13 +41,12 @@ func (m *Member) State() string {
 
 // Tags are the tags that the set's configuration gives the member.
 func (m *Member) Tags() map[string]string {
-	cfg := m.set.cfg
-	if r := m.current(); r != nil {
-		cfg = r.Config()
-	}
+	cfg := m.set.config()
 	tags := map[string]string{}
-	for _, t := range cfg.Members[m.index].Tags {
-		tags[t.Name] = t.Value
+	if mine := cfg.At(m.addr); mine != nil {
+		for _, t := range mine.Tags {
+			tags[t.Name] = t.Value
+		}
 	}
 	return tags
 }

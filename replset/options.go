@@ -149,15 +149,22 @@ func (o *Options) member(i int) MemberOptions {
 
 // config is the set's configuration, once the addresses are known.
 func (o *Options) config(hosts []string) (*command.Config, error) {
-	cfg := &command.Config{SetName: o.SetName, Version: 1, ElectionTimeout: o.ElectionTimeout,
-		HeartbeatInterval: o.HeartbeatInterval, CatchUpTimeout: o.CatchUpTimeout, Modes: o.WriteModes}
+	cfg := o.unconfigured()
+	cfg.Version, cfg.Modes = 1, o.WriteModes
 	for i, host := range hosts {
-		cfg.Members = append(cfg.Members, o.member(i).config(host))
+		mc := o.member(i).config(host)
+		mc.ID = i
+		cfg.Members = append(cfg.Members, mc)
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("replset: %w", err)
 	}
 	return cfg, nil
+}
+
+// unconfigured is what a member knows that has no configuration yet: the set's name, and how long to wait for others.
+func (o *Options) unconfigured() *command.Config {
+	return &command.Config{SetName: o.SetName, ElectionTimeout: o.ElectionTimeout, HeartbeatInterval: o.HeartbeatInterval, CatchUpTimeout: o.CatchUpTimeout}
 }
 
 func (m MemberOptions) config(host string) command.MemberConfig {

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,60 +18,71 @@ import (
 
 // Set is a running replica set.
 type Set struct {
-	opt     Options
-	cfg     *command.Config
-	users   *command.Users
-	secret  string
-	members []*Member
+	opt      Options
+	users    *command.Users
+	secret   string
+	changing chan struct{} // holds one word; who has it may change the configuration
 
-	mu     sync.Mutex // guards closed
-	closed bool
+	mu      sync.Mutex // guards all below
+	closed  bool
+	members []*Member       // append only
+	cfg     *command.Config // the newest that was seen in force
 }
 
 // Start starts a set and waits until it has a primary that takes writes and every member knows it. ctx bounds the
 // start alone; end the set with Close.
 func Start(ctx context.Context, o Options) (*Set, error) {
+	open := o.Members == 0 && len(o.Config) == 0
 	if err := o.defaults(); err != nil {
 		return nil, err
 	}
-	s := &Set{opt: o, secret: rand.Text()}
+	s := &Set{opt: o, secret: rand.Text(), changing: make(chan struct{}, 1)}
 	if len(o.Users) > 0 {
 		var err error
 		if s.users, err = newUsers(o.Users); err != nil {
 			return nil, err
 		}
 	}
-	disks, err := o.disks()
-	if err != nil {
+	if err := s.found(ctx, open); err != nil {
 		return nil, err
-	}
-	before, err := o.before(disks)
-	if err != nil {
-		closeDisks(disks)
-		return nil, err
-	}
-	listeners, hosts, err := s.listen(ctx, before)
-	if err != nil {
-		closeDisks(disks)
-		return nil, err
-	}
-	if s.cfg, err = o.resume(before, hosts, disks); err != nil {
-		closeAll(listeners)
-		closeDisks(disks)
-		return nil, err
-	}
-	for i, host := range hosts {
-		s.members = append(s.members, &Member{set: s, index: i, addr: host, disk: disks[i],
-			faults: new(command.Faults), counters: new(command.Counters)})
-	}
-	for i, m := range s.members {
-		m.put(s.open(i, listeners[i]))
 	}
 	if err := s.firstElection(ctx); err != nil {
 		_ = s.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// found makes the members, each on its disk and at its address, and starts those that are in the configuration.
+func (s *Set) found(ctx context.Context, anyNumber bool) error {
+	f, err := s.opt.openFolders(anyNumber)
+	if err != nil {
+		return err
+	}
+	listeners, err := s.listen(ctx, f)
+	if err != nil {
+		f.close()
+		return err
+	}
+	cfg, err := s.opt.resume(f)
+	if err != nil {
+		closeAll(listeners)
+		f.close()
+		return err
+	}
+	s.cfg = cfg
+	for i, p := range f.places {
+		m := &Member{set: s, index: i, addr: p.Host, place: p, disk: f.disks[i], faults: new(command.Faults), counters: new(command.Counters)}
+		s.members = append(s.members, m)
+	}
+	for i, l := range listeners {
+		if l != nil {
+			s.members[i].put(s.open(s.members[i], l))
+			continue
+		}
+		_ = f.disks[i].Close(true) // it was removed: Restart opens it again
+	}
+	return nil
 }
 
 func newUsers(list []User) (*command.Users, error) {
@@ -93,56 +106,98 @@ func newUsers(list []User) (*command.Users, error) {
 	return out, nil
 }
 
-// listen opens all ports before any member starts: the configuration needs the addresses.
-func (s *Set) listen(ctx context.Context, before *command.Config) (listeners []net.Listener, hosts []string, err error) {
-	for i := range s.opt.Members {
-		m := s.opt.member(i)
-		name := strings.ToLower(m.Name)
-		at := s.opt.Host
-		if _, real := s.opt.Network.(tcp); !real && name != "" {
-			at = name // a network of names
+// listen opens the ports of all members that are in the configuration before any starts: a new configuration needs the
+// addresses. It puts them into the places.
+func (s *Set) listen(ctx context.Context, f *folders) ([]net.Listener, error) {
+	listeners := make([]net.Listener, len(f.places))
+	for i := range f.places {
+		if f.before != nil && f.before.At(f.places[i].Host) == nil {
+			continue // it has been removed
 		}
-		l, err := s.listenAt(ctx, at, m.Port, before, i)
+		l, host, err := s.listenFor(ctx, f.places[i], i)
 		if err != nil {
 			closeAll(listeners)
-			return nil, nil, fmt.Errorf("replset: member %d cannot listen: %w", i, err)
+			return nil, err
 		}
-		listeners = append(listeners, l)
-		_, port, err := net.SplitHostPort(l.Addr().String())
-		if err != nil {
-			closeAll(listeners)
-			return nil, nil, fmt.Errorf("replset: member %d listens at %s, which is no host:port: %w", i, l.Addr(), err)
-		}
-		if name == "" {
-			name = s.opt.Host
-		}
-		hosts = append(hosts, net.JoinHostPort(name, port))
+		listeners[i], f.now[i] = l, host
 	}
-	return listeners, hosts, nil
+	return listeners, nil
+}
+
+// listenFor listens where member i is to be, and returns the address to advertise.
+func (s *Set) listenFor(ctx context.Context, p command.Place, i int) (net.Listener, string, error) {
+	name, at := p.Name, s.opt.Host
+	if _, real := s.opt.Network.(tcp); !real && name != "" {
+		at = name // a network of names
+	}
+	l, err := s.listenAt(ctx, at, p, i)
+	if err != nil {
+		return nil, "", fmt.Errorf("replset: member %d cannot listen: %w", i, err)
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		_ = l.Close()
+		return nil, "", fmt.Errorf("replset: member %d listens at %s, which is no host:port: %w", i, l.Addr(), err)
+	}
+	return l, net.JoinHostPort(cmp.Or(name, s.opt.Host), port), nil
 }
 
 func closeAll(listeners []net.Listener) {
 	for _, l := range listeners {
-		_ = l.Close()
+		if l != nil {
+			_ = l.Close()
+		}
 	}
 }
 
-// open starts member i on its listener.
-func (s *Set) open(i int, l net.Listener) *command.Member {
-	m := s.members[i]
-	o := command.Options{Config: s.cfg, Self: i, Disk: m.data(), Listener: l, Logger: s.opt.Logger, Secret: s.secret,
-		Users: s.users, Faults: m.faults, Counters: m.counters,
+// open starts a member on its listener, with the configuration on its disk or, if there is none, with none.
+func (s *Set) open(m *Member, l net.Listener) *command.Member {
+	o := command.Options{Config: s.opt.unconfigured(), Self: m.index, Host: m.addr, IndexOf: s.indexOf, Disk: m.data(), Listener: l, Logger: s.opt.Logger,
+		Secret: s.secret, Users: s.users, Faults: m.faults, Counters: m.counters,
 		Dial:   func(ctx context.Context, addr string) (net.Conn, error) { return s.opt.Network.Dial(ctx, "tcp", addr) },
-		DiskOf: func(j int) *command.Disk { return s.members[j].data() },
+		DiskOf: s.diskOf,
 	}
-	s.misbehave(i, &o)
+	s.misbehave(m.index, &o)
 	return command.Open(o)
+}
+
+func (s *Set) indexOf(host string) int {
+	return slices.IndexFunc(s.Members(), func(m *Member) bool { return m.addr == host })
+}
+
+func (s *Set) diskOf(i int) *command.Disk {
+	if all := s.Members(); i >= 0 && i < len(all) {
+		return all[i].data()
+	}
+	return nil
+}
+
+// config is the newest configuration that a running member has.
+func (s *Set) config() *command.Config {
+	all := s.Members()
+	s.mu.Lock()
+	newest := s.cfg
+	s.mu.Unlock()
+	for _, m := range all {
+		if r := m.current(); r != nil {
+			if c := r.Config(); newest.ID().Less(c.ID()) {
+				newest = c
+			}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cfg.ID().Less(newest.ID()) {
+		s.cfg = newest
+	}
+	return s.cfg
 }
 
 // misbehave applies the set's fault. Its victim is member 1: the first that is a secondary when priorities are equal.
 func (s *Set) misbehave(i int, o *command.Options) {
 	const victim = 1
-	last := len(s.members) - 1
+	all := s.Members()
+	last := len(all) - 1
 	switch s.opt.Fault {
 	case LostWrite:
 		o.Misbehave = command.LostWrite
@@ -152,15 +207,15 @@ func (s *Set) misbehave(i int, o *command.Options) {
 			if other == victim {
 				other = 0
 			}
-			o.Misbehave, o.StaleTags = command.StaleTag, s.cfg.Members[other].Tags
+			o.Misbehave, o.StaleTags = command.StaleTag, s.config().At(all[other].addr).Tags
 		}
 	case WrongMember:
 		if i == victim {
 			other := last
-			for other == victim || s.cfg.Members[other].Arbiter {
+			for other == victim || s.config().At(all[other].addr).Arbiter {
 				other--
 			}
-			o.Detour = s.members[other].current
+			o.Detour = all[other].current
 		}
 	}
 }
@@ -168,18 +223,9 @@ func (s *Set) misbehave(i int, o *command.Options) {
 // firstElection has the electable member with the newest data stand at once, of several the one of the highest
 // priority, and waits until all members agree.
 func (s *Set) firstElection(ctx context.Context) error {
-	best := -1
-	for i, m := range s.cfg.Members {
-		if !m.Electable() {
-			continue
-		}
-		if best < 0 {
-			best = i
-		}
-		mine, other := s.members[i].data().Applied(), s.members[best].data().Applied()
-		if other.Less(mine) || mine == other && m.Priority > s.cfg.Members[best].Priority {
-			best = i
-		}
+	best := s.candidate()
+	if best == nil {
+		return errors.New("replset: the configuration in the data folder has no member here that may be primary")
 	}
 	var tried time.Time
 	err := s.until(ctx, "the set has no primary", func() bool {
@@ -188,7 +234,7 @@ func (s *Set) firstElection(ctx context.Context) error {
 		}
 		if time.Since(tried) > s.opt.ElectionTimeout {
 			tried = time.Now()
-			if r := s.members[best].current(); r != nil {
+			if r := best.current(); r != nil {
 				_ = r.StandForElection(ctx, true)
 			}
 		}
@@ -197,19 +243,43 @@ func (s *Set) firstElection(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	if r := s.members[best].current(); r != nil {
+	if r := best.current(); r != nil {
 		if why := r.Unreachable(); why != "" {
-			return fmt.Errorf("%w; member %d cannot reach %s", err, best, why)
+			return fmt.Errorf("%w; member %d cannot reach %s", err, best.index, why)
 		}
 	}
 	return err
 }
 
+// candidate is the electable member with the newest data, of several the one of the highest priority.
+func (s *Set) candidate() (best *Member) {
+	cfg := s.config()
+	for _, m := range s.Members() {
+		mine := cfg.At(m.addr)
+		if mine == nil || !mine.Electable() || mine.Votes == 0 {
+			continue
+		}
+		if best == nil {
+			best = m
+			continue
+		}
+		a, b := m.data().Applied(), best.data().Applied()
+		if b.Less(a) || a == b && mine.Priority > cfg.At(best.addr).Priority {
+			best = m
+		}
+	}
+	return best
+}
+
 // settled reports whether every running member follows p and has data.
 func (s *Set) settled(p *Member) bool {
-	for _, m := range s.members {
+	lead := p.current()
+	if lead == nil {
+		return false
+	}
+	for _, m := range s.Members() {
 		r := m.current()
-		if r != nil && m != p && !r.Follows(p.index) {
+		if r != nil && m != p && !r.Follows(lead) {
 			return false
 		}
 	}
@@ -248,7 +318,7 @@ func (s *Set) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 	var wg sync.WaitGroup
-	for _, m := range s.members {
+	for _, m := range s.Members() {
 		m.faults.Hang(false)
 		if r := m.current(); r != nil {
 			wg.Go(r.Close)
@@ -261,7 +331,7 @@ func (s *Set) Close() error {
 // URI is the connection string of the set: its visible members and its name, without credentials.
 func (s *Set) URI() string {
 	var hosts []string
-	for _, m := range s.cfg.Members {
+	for _, m := range s.config().Members {
 		if !m.Hidden && !m.Arbiter {
 			hosts = append(hosts, m.Host)
 		}
@@ -269,18 +339,26 @@ func (s *Set) URI() string {
 	return "mongodb://" + strings.Join(hosts, ",") + "/?replicaSet=" + strings.ReplaceAll(url.QueryEscape(s.opt.SetName), "+", "%20")
 }
 
-// Members are all members, in the order of the configuration.
-func (s *Set) Members() []*Member { return append([]*Member(nil), s.members...) }
+// Members are all members that the set has had, in the order in which they came: removed ones stay in the list.
+func (s *Set) Members() []*Member {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.members)
+}
 
 // Member is member i, from 0. It panics if there is none, as an index out of range does.
-func (s *Set) Member(i int) *Member { return s.members[i] }
+func (s *Set) Member(i int) *Member {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.members[i]
+}
 
 // Primary is the member that takes writes, nil if there is none at the moment. Of two that think so, which a
 // partition can bring about for a while, it is the one of the later term.
 func (s *Set) Primary() *Member {
 	var best *Member
 	var bestTerm int64
-	for _, m := range s.members {
+	for _, m := range s.Members() {
 		r := m.current()
 		if r == nil {
 			continue
@@ -310,8 +388,10 @@ func (s *Set) AwaitReplication(ctx context.Context) error {
 		if lead == nil {
 			return false
 		}
-		for i, m := range s.members {
-			if r := m.current(); r != nil && m != p && !s.cfg.Members[i].Arbiter && s.cfg.Members[i].Delay == 0 && !r.HasAllOf(lead) {
+		cfg := s.config()
+		for _, m := range s.Members() {
+			r, mine := m.current(), cfg.At(m.addr)
+			if r != nil && m != p && mine != nil && !mine.Arbiter && mine.Delay == 0 && !r.HasAllOf(lead) {
 				return false
 			}
 		}

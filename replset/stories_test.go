@@ -86,7 +86,7 @@ func tellStory(t *testing.T, seed uint64) {
 	}
 	wg.Go(func() { st.read(ctx, client) })
 	wg.Go(func() { st.watchLeaders(ctx) })
-	for i := range set.members {
+	for i := range set.Members() {
 		wg.Go(func() { st.watchHello(ctx, i) })
 	}
 	st.trouble()
@@ -133,7 +133,7 @@ func cast(seed uint64) Options {
 }
 
 // wipeable says whether losing the member's data breaks no promise: it does not count for a majority.
-func (st *story) wipeable(i int) bool { return st.set.cfg.Members[i].Votes == 0 }
+func (st *story) wipeable(i int) bool { return st.set.config().Members[i].Votes == 0 }
 
 func (st *story) note(format string, args ...any) {
 	st.log = append(st.log, time.Now().Format("05.000 ")+fmt.Sprintf(format, args...))
@@ -235,7 +235,7 @@ func (st *story) read(ctx context.Context, client *sextant.Client) {
 func (st *story) watchLeaders(ctx context.Context) {
 	for ctx.Err() == nil {
 		time.Sleep(3 * time.Millisecond)
-		for i, m := range st.set.members {
+		for i, m := range st.set.Members() {
 			r := m.current()
 			if r == nil {
 				continue
@@ -256,7 +256,7 @@ func (st *story) watchLeaders(ctx context.Context) {
 
 // trouble does to the set whatever a test may do to one.
 func (st *story) trouble() {
-	n := len(st.set.members)
+	n := len(st.set.Members())
 	for end := time.Now().Add(storyLength); time.Now().Before(end); {
 		time.Sleep(time.Duration(50+st.rnd.IntN(900)) * time.Millisecond)
 		i := st.rnd.IntN(n)
@@ -303,10 +303,10 @@ func (st *story) trouble() {
 
 func (st *story) heal() {
 	st.set.Heal()
-	for j := range st.set.members {
+	for j := range st.set.Members() {
 		_ = st.set.Hang(j, false)
 		_ = st.set.Delay(j, 0)
-		for k := range st.set.members {
+		for k := range st.set.Members() {
 			_ = st.set.Delay(j, 0, MemberApp(k))
 		}
 		if st.set.Member(j).State() == "DOWN" {
@@ -323,7 +323,7 @@ func (st *story) audit() {
 	defer cancel()
 	if err := st.set.AwaitReplication(ctx); err != nil {
 		t.Error(err)
-		for i, m := range st.set.members {
+		for i, m := range st.set.Members() {
 			t.Logf("member %d: %s", i, m.State())
 		}
 		return
@@ -334,9 +334,9 @@ func (st *story) audit() {
 	for _, s := range st.strange {
 		t.Error(s)
 	}
-	for i, m := range st.set.members {
+	for i, m := range st.set.Members() {
 		r := m.current()
-		if st.set.cfg.Members[i].Arbiter {
+		if st.set.config().Members[i].Arbiter {
 			continue
 		}
 		if role := m.State(); role != "PRIMARY" && role != "SECONDARY" {
@@ -344,7 +344,7 @@ func (st *story) audit() {
 		}
 		st.auditMember(i, r)
 		if i > 0 {
-			sameData(t, i, st.set.members[0].current().Store.Latest(), r.Store.Latest())
+			sameData(t, i, st.set.Members()[0].current().Store.Latest(), r.Store.Latest())
 		}
 		if got, want := r.Store.CommittedSnapshot().OpTime(), r.Store.Latest().OpTime(); got != want {
 			t.Errorf("member %d has %v as committed and %v in all, %v after the last write", i, got, want, time.Second)

@@ -99,13 +99,15 @@ func (f *following) rollBack(to store.OpTime) error {
 		m.log.Error("refusing to roll back what is committed", "member", m.self, "to", to.String(), "committed", committed.String())
 		return fmt.Errorf("rolling back to %v would undo the committed %v", to, committed)
 	}
+	if !m.told(f.ctx, repl.RollingBack{}) || m.state.Load().Role == repl.RolePrimary {
+		return errors.New("no time to roll back")
+	}
 	m.log.Info("rolling back", "member", m.self, "from", m.Store.Latest().OpTime().String(), "to", to.String())
-	f.insist(repl.Recover{Role: repl.RoleRollback})
 	if err := m.Store.TruncateAfter(to); err != nil {
 		m.log.Warn("rollback needs a copy", "member", m.self, "error", err)
 		return f.copyAll()
 	}
-	f.insist(repl.Rolled{To: repl.OpTime(to)})
+	f.insist(m.rolled())
 	return errors.New("rolled back: pulling begins anew")
 }
 
@@ -114,17 +116,19 @@ func (f *following) rollBack(to store.OpTime) error {
 func (f *following) copyAll() error {
 	var source *Disk
 	if f.m.opt.DiskOf != nil {
-		source = f.m.opt.DiskOf(f.from)
+		source = f.m.opt.DiskOf(f.link.to)
 	}
 	if source == nil {
 		return errors.New("the source's oplog does not reach back to this member's data, and its data is out of reach")
 	}
-	f.m.log.Info("copying all data", "member", f.m.self, "from", f.from)
-	f.insist(repl.Recover{Role: repl.RoleStartup2})
+	f.m.log.Info("copying all data", "member", f.m.self, "from", f.host)
+	if !f.m.told(f.ctx, repl.Copying{}) || f.m.state.Load().Role == repl.RolePrimary {
+		return errors.New("no time to copy")
+	}
 	f.m.Store.Adopt(source.store)
 	f.m.Store.SetCommitted(store.OpTime(f.m.progress.Load().Commit)) // what was known of the commit point stays true
 	op := f.m.Store.Latest().OpTime()
 	f.m.clock.advance(op.TS)
-	f.insist(repl.Rolled{To: repl.OpTime(op)})
+	f.insist(f.m.rolled())
 	return errors.New("copied all data: pulling begins anew")
 }

@@ -20,7 +20,7 @@ func newPrimary(t testing.TB) *Member {
 	}
 	cfg := &Config{SetName: "rs0", Version: 1, Members: []MemberConfig{{Host: l.Addr().String(), Priority: 1, Votes: 1}},
 		HeartbeatInterval: 100 * time.Millisecond, ElectionTimeout: 200 * time.Millisecond}
-	m := Open(Options{Config: cfg, Disk: NewDisk(), Listener: l, Faults: &Faults{}, Counters: &Counters{},
+	m := Open(Options{Config: cfg, Host: l.Addr().String(), Disk: NewDisk(), Listener: l, Faults: &Faults{}, Counters: &Counters{},
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Dial: func(ctx context.Context, addr string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", addr)

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -45,6 +46,7 @@ func oplogBounds(entries int64) (int64, int64) {
 const (
 	voteNote   = "vote"
 	configNote = "config"
+	placeNote  = "place"
 )
 
 // OpenDisk is the disk in the file at path, which is made if there is none. A file can be open once.
@@ -76,20 +78,22 @@ func (d *Disk) Close(crash bool) (err error) {
 	return err
 }
 
-// Wiped is a disk in memory without data. The vote stays: a member that forgot it could vote twice in a term.
+// Wiped is a disk in memory without data or configuration. The vote stays: a member that forgot it could vote twice in a
+// term.
 func (d *Disk) Wiped(oplogEntries int64) *Disk {
 	w := NewDiskSized(oplogEntries)
 	w.vote = d.loadVote()
 	return w
 }
 
-// WipeDisk takes the data out of the file at path, which must not be open, and leaves the vote.
+// WipeDisk takes the data and the configuration out of the file at path, which must not be open, and leaves the vote and
+// the place.
 func WipeDisk(path string) error {
 	old, err := OpenDisk(path, 0)
 	if err != nil {
 		return err
 	}
-	vote := old.loadVote()
+	vote, place := old.loadVote(), old.Place()
 	if err := old.Close(true); err != nil {
 		return err
 	}
@@ -101,14 +105,42 @@ func WipeDisk(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := empty.saveVote(vote); err != nil {
-		_ = empty.Close(true)
-		return err
+	if err := errors.Join(empty.saveVote(vote), empty.SavePlace(place)); err != nil {
+		return errors.Join(err, empty.Close(true))
 	}
 	if err := empty.Close(false); err != nil {
 		return err
 	}
 	return os.Rename(half, path)
+}
+
+// Place is where a member was last, for a start from its folder.
+type Place struct {
+	Host    string // the address that it was known by
+	Name    string // as it was asked for; "" for the set's own
+	Port    int    // as it was asked for; 0 for any
+	Members int    // how many members the set was started with at first
+}
+
+// SavePlace keeps the place in the disk's file, if it has one.
+func (d *Disk) SavePlace(p Place) error {
+	if d.journal == nil || p == (Place{}) {
+		return nil
+	}
+	return d.journal.SetNote(placeNote, document(bson.D{{Key: "host", Value: p.Host}, {Key: "name", Value: p.Name},
+		{Key: "port", Value: int32(p.Port)}, {Key: "members", Value: int32(p.Members)}}))
+}
+
+// Place is the place in the disk's file; zero if there is none.
+func (d *Disk) Place() (p Place) {
+	if d.journal == nil {
+		return p
+	}
+	note := d.journal.Note(placeNote)
+	p.Host, _ = note.Lookup("host").StringValueOK()
+	p.Name, _ = note.Lookup("name").StringValueOK()
+	p.Port, p.Members = int(intOf(note, "port")), int(intOf(note, "members"))
+	return p
 }
 
 // saveVote keeps a vote; when it returns, the vote outlives whatever the disk outlives.
@@ -133,16 +165,16 @@ func (d *Disk) SaveConfig(c *Config) error {
 	return d.journal.SetNote(configNote, document(configDocument(c)))
 }
 
-// Stored is the configuration in the disk's file, with the timers and modes of like; nil if there is none.
+// Stored is the configuration in the disk's file as it was opened; nil if there is none. What it
+// does not mention is as in like.
 func (d *Disk) Stored(like *Config) (*Config, error) {
 	if d.stored == nil {
 		return nil, nil
 	}
-	cfg, err := parseConfig(d.stored, like)
+	cfg, err := readConfig(d.stored, like)
 	if err != nil {
 		return nil, fmt.Errorf("the configuration in %s: %w", d.journal.Path(), err)
 	}
-	cfg.SetName, _ = d.stored.Lookup("_id").StringValueOK()
 	return cfg, nil
 }
 
@@ -154,7 +186,7 @@ func (d *Disk) newer(c *Config) *Config {
 	if mine == nil {
 		mine, _ = d.Stored(c)
 	}
-	if mine != nil && mine.Version > c.Version {
+	if mine != nil && mine.SetName == c.SetName && c.ID().Less(mine.ID()) {
 		return mine
 	}
 	return c
@@ -198,6 +230,12 @@ func (d *Disk) positions() (applied, durable store.OpTime) {
 func (m *Member) applied() repl.Applied {
 	applied, durable := m.disk.positions()
 	return repl.Applied{OpTime: repl.OpTime(applied), Durable: repl.OpTime(durable)}
+}
+
+// rolled is what the owner has to hear after the store has gone back, or was replaced.
+func (m *Member) rolled() repl.Rolled {
+	applied, durable := m.disk.positions()
+	return repl.Rolled{To: repl.OpTime(applied), Durable: repl.OpTime(durable)}
 }
 
 // keep is the goroutine that brings what is written into the data file. While it syncs, more is written: the next sync

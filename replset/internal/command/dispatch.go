@@ -126,12 +126,14 @@ func (m *Member) checkRole(r *Request) error {
 		return nil
 	case !r.SecondaryOK() && !(st.Role == repl.RolePrimary):
 		return mongoerr.Server(mongoerr.CodeNotPrimaryNoSecondaryOk, "not primary and secondaryOk=false")
-	case st.Role == repl.RoleArbiter:
-		return mongoerr.Server(mongoerr.CodeNotPrimaryOrSecondary, "node is not in primary or recovering state")
-	case st.Role != repl.RoleSecondary && st.Role != repl.RolePrimary:
+	case st.Role == repl.RoleSecondary || st.Role == repl.RolePrimary:
+		return nil
+	case st.Role == repl.RoleRecover && strings.HasPrefix(r.Spec.Name, "list"):
+		return nil // what there is may be listed, only not read
+	case st.Role == repl.RoleRecover:
 		return mongoerr.Server(mongoerr.CodeNotPrimaryOrSecondary, "node is recovering")
 	}
-	return nil
+	return mongoerr.Server(mongoerr.CodeNotPrimaryOrSecondary, "node is not in primary or recovering state")
 }
 
 func notPrimary() *mongoerr.Error {

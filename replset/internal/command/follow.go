@@ -16,7 +16,9 @@ import (
 // following is a run of pulling one member's oplog. It has two goroutines: one fetches and applies, one reports.
 type following struct {
 	m      *Member
-	from   int
+	from   int    // its number
+	host   string // and its address
+	link   *link
 	term   int64
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -27,16 +29,17 @@ type following struct {
 
 // follow pulls from whom the node wants to pull, and from nobody else. Only the owner calls it.
 func (m *Member) follow(t repl.Topology) {
+	source := t.Config.Member(t.SyncFrom)
 	if f := m.following; f != nil {
-		if f.from == t.SyncFrom && f.term == t.Term {
+		if source != nil && f.from == source.ID && f.host == source.Host && f.term == t.Term {
 			return
 		}
 		m.stopFollowing()
 	}
-	if t.SyncFrom == repl.None {
+	if source == nil {
 		return
 	}
-	f := &following{m: m, from: t.SyncFrom, term: t.Term, news: make(chan struct{}, 1)}
+	f := &following{m: m, from: source.ID, host: source.Host, link: m.link(source.Host), term: t.Term, news: make(chan struct{}, 1)}
 	f.ctx, f.cancel = context.WithCancel(m.ctx)
 	m.following = f
 	f.wg.Add(2)
@@ -74,7 +77,7 @@ func (f *following) run() {
 		if f.ctx.Err() != nil {
 			return
 		}
-		f.m.log.Debug("pulling the oplog failed", "member", f.m.self, "from", f.from, "error", err)
+		f.m.log.Debug("pulling the oplog failed", "member", f.m.self, "from", f.host, "error", err)
 	}
 }
 
@@ -87,7 +90,7 @@ func (f *following) guarded() (err error) {
 
 // pull opens a cursor on the source's oplog and applies what comes, until something fails.
 func (f *following) pull() error {
-	lc, err := f.m.links[f.from].connect(f.ctx)
+	lc, err := f.link.connect(f.ctx)
 	if err != nil {
 		return err
 	}
@@ -150,7 +153,7 @@ func (f *following) more(lc *linkConn, cursor int64) ([]bson.Raw, int64, error) 
 }
 
 func (f *following) demand(lc *linkConn, db string, cmd bson.D) (bson.Raw, error) {
-	if err := f.m.opt.Faults.reach(f.ctx, f.from); err != nil {
+	if err := f.m.opt.Faults.reach(f.ctx, f.link.to); err != nil {
 		return nil, err
 	}
 	reply, err := lc.roundTrip(f.ctx, db, cmd)
@@ -193,7 +196,8 @@ func (f *following) heard(reply bson.Raw) {
 	if !ok {
 		return
 	}
-	f.m.tell(f.ctx, repl.PrimaryAlive{From: f.from, Term: intOf(data, "term"), Commit: opTimeOf(data, "lastOpCommitted")})
+	f.m.tell(f.ctx, repl.SourceAlive{From: f.from, Term: intOf(data, "term"), Applied: opTimeOf(data, "lastOpApplied"),
+		Commit: opTimeOf(data, "lastOpCommitted"), Primary: int(intOf(data, "primaryIndex"))})
 }
 
 // apply takes entries over, a delayed member only when they are old enough.
@@ -209,7 +213,6 @@ func (f *following) apply(entries []bson.Raw) error {
 		}
 		f.m.clock.advance(op.TS)
 		f.m.wrote()
-		f.tell()
 		entries = entries[ready:]
 	}
 	return nil
@@ -243,23 +246,25 @@ func (f *following) tell() {
 	}
 }
 
-// report tells the source how far this member is, once after any number of applied batches.
+// report tells the source how far this member is, and those that pull from it, once after any number of changes.
+//
+// It tells what the owner has taken note of, and the term only after it: had this member voted in a later term before it
+// took note, the term is that one, and an old primary will not count what the vote has not.
 func (f *following) report() {
 	defer f.wg.Done()
+	f.tell()
 	for {
 		select {
 		case <-f.news:
 		case <-f.ctx.Done():
 			return
 		}
-		applied, durable := f.m.disk.positions()
-		reply, err := f.m.links[f.from].demand(f.ctx, "admin", bson.D{
+		p := f.m.progress.Load()
+		st := f.m.state.Load()
+		reply, err := f.link.demand(f.ctx, "admin", bson.D{
 			{Key: "replSetUpdatePosition", Value: int32(1)},
-			{Key: "optimes", Value: []bson.D{{
-				{Key: "appliedOpTime", Value: opTimeDocument(applied)},
-				{Key: "durableOpTime", Value: opTimeDocument(durable)},
-				{Key: "memberId", Value: int32(f.m.self)},
-			}}},
+			{Key: "term", Value: st.Term},
+			{Key: "optimes", Value: positionsOf(p, st.Self)},
 		})
 		if err != nil {
 			if !pause(f.ctx, time.Now().Add(20*time.Millisecond)) {
@@ -270,4 +275,27 @@ func (f *following) report() {
 		}
 		f.heard(reply)
 	}
+}
+
+// positionsOf are this member's position, first, and those of the members that pull through it.
+func positionsOf(p *progress, self int) (out []bson.D) {
+	add := func(i int) {
+		out = append(out, bson.D{
+			{Key: "appliedOpTime", Value: opTimeDocument(store.OpTime(p.Peers[i]))},
+			{Key: "durableOpTime", Value: opTimeDocument(store.OpTime(p.Safe[i]))},
+			{Key: "memberId", Value: int32(p.Config.Members[i].ID)},
+			{Key: "cfgver", Value: p.Config.Version},
+		})
+	}
+	for i, mc := range p.Config.Members {
+		if mc.ID == self {
+			add(i)
+		}
+	}
+	for i := range p.Config.Members {
+		if p.Relay[i] {
+			add(i)
+		}
+	}
+	return out
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/replset/internal/repl"
 )
 
@@ -18,8 +19,9 @@ func TestWhatAnEndedPullHasDoneIsNotForgotten(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	f := &following{m: m, ctx: ended, cancel: cancel}
-	f.insist(repl.Recover{Role: repl.RoleRollback})
-	f.insist(repl.Recover{Role: repl.RoleRecover})
+	f.insist(repl.RollingBack{})
+	f.insist(repl.Rolled{To: repl.OpTime{TS: bson.Timestamp{T: 1}, Term: 1}})
+	f.insist(repl.Stale{On: true})
 	if err := m.look(t.Context(), func(*repl.Node) { m.following = f; m.stopFollowing() }); err != nil {
 		t.Fatal(err)
 	}
@@ -38,8 +40,8 @@ func newSecondary(t testing.TB) *Member {
 		t.Fatal(err)
 	}
 	cfg := &Config{SetName: "rs0", Version: 1, HeartbeatInterval: 50 * time.Millisecond, ElectionTimeout: 100 * time.Millisecond,
-		Members: []MemberConfig{{Host: l.Addr().String(), Priority: 1, Votes: 1}, {Host: "nobody:1", Priority: 1, Votes: 1}}}
-	m := Open(Options{Config: cfg, Disk: NewDisk(), Listener: l, Faults: &Faults{}, Counters: &Counters{}, Logger: slog.New(slog.DiscardHandler),
+		Members: []MemberConfig{{Host: l.Addr().String(), Priority: 1, Votes: 1}, {ID: 1, Host: "nobody:1", Priority: 1, Votes: 1}}}
+	m := Open(Options{Config: cfg, Host: l.Addr().String(), Disk: NewDisk(), Listener: l, Faults: &Faults{}, Counters: &Counters{}, Logger: slog.New(slog.DiscardHandler),
 		Dial: func(context.Context, string) (net.Conn, error) { return nil, errors.New("nobody is there") }})
 	t.Cleanup(m.Close)
 	return m

@@ -45,9 +45,13 @@ func hello(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 		d = append(d, bson.E{Key: "helloOk", Value: true})
 	}
 	d = append(d, bson.E{Key: "topologyVersion", Value: st.topologyVersion()})
-	d = append(d, m.setFields(st, legacy)...)
+	if !st.Role.Member() {
+		d = append(d, noConfig(legacy)...)
+	} else {
+		d = append(d, m.setFields(st, legacy)...)
+		d = append(d, bson.E{Key: "lastWrite", Value: m.lastWrite()})
+	}
 	d = append(d,
-		bson.E{Key: "lastWrite", Value: m.lastWrite()},
 		bson.E{Key: "maxBsonObjectSize", Value: int32(maxDocument)},
 		bson.E{Key: "maxMessageSizeBytes", Value: int32(wire.MaxMessage)},
 		bson.E{Key: "maxWriteBatchSize", Value: int32(maxBatch)},
@@ -59,6 +63,20 @@ func hello(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 		bson.E{Key: "readOnly", Value: false},
 	)
 	return append(d, m.authFields(r)...), nil
+}
+
+// noConfig is what a member says that waits to be added, or was removed. Since version 4.4 it names neither set nor
+// members; before, a removed one did.
+func noConfig(legacy bool) bson.D {
+	return bson.D{{Key: writableField(legacy), Value: false}, {Key: "secondary", Value: false},
+		{Key: "info", Value: "Does not have a valid replica set config"}, {Key: "isreplicaset", Value: true}}
+}
+
+func writableField(legacy bool) string {
+	if legacy {
+		return "ismaster"
+	}
+	return "isWritablePrimary"
 }
 
 func (t *topology) topologyVersion() bson.D {
@@ -89,14 +107,10 @@ func (m *Member) setFields(st *topology, legacy bool) bson.D {
 	}
 	add("setName", st.Config.SetName)
 	add("setVersion", st.Config.Version)
-	writable := "isWritablePrimary"
-	if legacy {
-		writable = "ismaster"
-	}
-	add(writable, st.Writable)
+	add(writableField(legacy), st.Writable)
 	add("secondary", st.Role == repl.RoleSecondary || st.Role == repl.RolePrimary && !st.Writable)
-	if st.Primary != repl.None {
-		add("primary", st.Config.Members[st.Primary].Host)
+	if p := st.Config.Member(st.Primary); p != nil {
+		add("primary", p.Host)
 	}
 	return append(d, m.ownFields(st)...)
 }
@@ -293,7 +307,7 @@ func checkMetadata(doc bson.Raw) *mongoerr.Error {
 func (c *Conn) recognise(token bson.Raw) {
 	secret, _ := token.Lookup("secret").StringValueOK()
 	from, ok := token.Lookup("from").AsInt64OK()
-	if secret == c.m.opt.Secret && secret != "" && ok && from >= 0 && int(from) < len(c.m.opt.Config.Members) {
+	if secret == c.m.opt.Secret && secret != "" && ok {
 		c.internal, c.peer = true, int(from)
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -17,8 +19,9 @@ import (
 
 // link is this member's way to another one: connections over which it sends that member's commands.
 type link struct {
-	m  *Member
-	to int
+	m    *Member
+	host string
+	to   int // the number by which faults know the other, -1 if they do not
 
 	mu     sync.Mutex // guards all below
 	idle   []*linkConn
@@ -26,7 +29,50 @@ type link struct {
 	closed bool
 }
 
-func newLink(m *Member, to int) *link { return &link{m: m, to: to, open: map[*linkConn]struct{}{}} }
+func newLink(m *Member, host string) *link {
+	l := &link{m: m, host: host, to: -1, open: map[*linkConn]struct{}{}}
+	if m.opt.IndexOf != nil {
+		l.to = m.opt.IndexOf(host)
+	}
+	return l
+}
+
+// links are a member's links by the others' addresses.
+type links struct {
+	mu sync.Mutex // guards to
+	to map[string]*link
+}
+
+// link is the way to the member at host.
+func (m *Member) link(host string) *link {
+	m.links.mu.Lock()
+	defer m.links.mu.Unlock()
+	l := m.links.to[host]
+	if l == nil {
+		l = newLink(m, host)
+		l.closed = m.closing()
+		if m.links.to == nil {
+			m.links.to = map[string]*link{}
+		}
+		m.links.to[host] = l
+	}
+	return l
+}
+
+func (m *Member) allLinks() []*link {
+	m.links.mu.Lock()
+	defer m.links.mu.Unlock()
+	return slices.Collect(maps.Values(m.links.to))
+}
+
+// cutStrangers closes what is idle of the ways to those who are in the configuration no more.
+func (m *Member) cutStrangers(cfg *Config) {
+	for _, l := range m.allLinks() {
+		if cfg.At(l.host) == nil {
+			l.rest()
+		}
+	}
+}
 
 // linkConn is one connection of a link. It belongs to one goroutine at a time.
 type linkConn struct {
@@ -96,7 +142,7 @@ func (l *link) connect(ctx context.Context) (*linkConn, error) {
 	if err := l.m.opt.Faults.reach(ctx, l.to); err != nil {
 		return nil, err
 	}
-	nc, err := l.m.opt.Dial(ctx, l.m.state.Load().Config.Members[l.to].Host)
+	nc, err := l.m.opt.Dial(ctx, l.host)
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +177,20 @@ func (l *link) cut() {
 	}
 }
 
+// rest closes the connections that nobody uses.
+func (l *link) rest() {
+	l.mu.Lock()
+	idle := l.idle
+	l.idle = nil
+	for _, lc := range idle {
+		delete(l.open, lc)
+	}
+	l.mu.Unlock()
+	for _, lc := range idle {
+		_ = lc.nc.Close()
+	}
+}
+
 func (l *link) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -140,7 +200,7 @@ func (l *link) close() {
 
 // CutLinks closes the connections to the members that the faults block.
 func (m *Member) CutLinks() {
-	for _, l := range m.links {
+	for _, l := range m.allLinks() {
 		if m.opt.Faults.Cut(l.to) {
 			l.cut()
 		}

@@ -41,9 +41,11 @@ const (
 // Options are what a member is started with.
 type Options struct {
 	Config   *Config
-	Self     int
+	Self     int    // the member's number among those of this process, for logs and faults
+	Host     string // its address, by which the configuration knows it
 	Disk     *Disk
-	Listener net.Listener // listening at the address of Config.Members[Self]; the member closes it
+	Listener net.Listener          // listening at Host; the member closes it
+	IndexOf  func(host string) int // another member's number, -1 if it is none of this process; nil: nobody's is known
 	Dial     func(ctx context.Context, addr string) (net.Conn, error)
 	Logger   *slog.Logger
 	DiskOf   func(member int) *Disk // another member's, for a copy of all data; it may answer nil
@@ -68,18 +70,22 @@ type Member struct {
 	table    map[string]*Spec
 	started  time.Time
 	clock    clock
-	links    []*link
+	links    links
 	sessions sessions
 	cursors  cursorTable
 
-	failPoints failPoints
-	node       *repl.Node // the owner's alone
-	visits     chan visit
-	written    chan struct{} // capacity 1: the store has new entries
-	state      atomic.Pointer[topology]
-	progress   atomic.Pointer[progress]
-	following  *following   // the owner's alone
-	owed       []repl.Event // the owner's alone: events that the last following left
+	failPoints    failPoints
+	fetching      atomic.Bool // a configuration is being fetched
+	reconfiguring atomic.Bool // a replSetReconfig is under way
+	steppingDown  atomic.Bool // a replSetStepDown is
+
+	node      *repl.Node // the owner's alone
+	visits    chan visit
+	written   chan struct{} // capacity 1: the store has new entries
+	state     atomic.Pointer[topology]
+	progress  atomic.Pointer[progress]
+	following *following   // the owner's alone
+	owed      []repl.Event // the owner's alone: events that the last following left
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -103,13 +109,9 @@ func Open(o Options) *Member {
 	}
 	applied := m.Store.Latest().OpTime()
 	m.clock.advance(applied.TS)
-	m.node = repl.New(o.Config, o.Self, o.Disk.loadVote(), repl.OpTime(applied), time.Now(), rand.Float64)
+	m.node = repl.New(o.Config, o.Host, o.Disk.loadVote(), repl.OpTime(applied), time.Now(), rand.Float64)
 	m.state.Store(&topology{Topology: m.node.Topology(), processID: bson.NewObjectID(), changed: make(chan struct{})})
 	m.progress.Store(&progress{Progress: m.node.Progress(), changed: make(chan struct{})})
-	m.links = make([]*link, len(o.Config.Members))
-	for i := range m.links {
-		m.links[i] = newLink(m, i)
-	}
 	m.wg.Add(2)
 	go m.own()
 	go m.accept()
@@ -160,7 +162,7 @@ func (m *Member) stop(crash bool) {
 		for _, c := range conns {
 			c.end(crash)
 		}
-		for _, l := range m.links {
+		for _, l := range m.allLinks() {
 			l.close()
 		}
 	}
@@ -169,7 +171,7 @@ func (m *Member) stop(crash bool) {
 func (m *Member) closing() bool { return m.ctx.Err() != nil }
 
 // Addr is the address that the configuration gives the member.
-func (m *Member) Addr() string { return m.opt.Config.Members[m.self].Host }
+func (m *Member) Addr() string { return m.opt.Host }
 
 // Config is the member's present configuration.
 func (m *Member) Config() *Config { return m.state.Load().Config }

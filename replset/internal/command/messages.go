@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
@@ -15,30 +16,35 @@ func (m *Member) patience() time.Duration { return m.state.Load().Config.Electio
 func (m *Member) sendHeartbeat(e repl.SendHeartbeat) {
 	ctx, cancel := context.WithTimeout(m.ctx, m.patience())
 	defer cancel()
-	q := e.Request
-	reply, err := m.links[e.To].demand(ctx, "admin", bson.D{
+	q, begun := e.Request, time.Now()
+	reply, err := m.link(e.Host).demand(ctx, "admin", bson.D{
 		{Key: "replSetHeartbeat", Value: m.state.Load().Config.SetName},
-		{Key: "configVersion", Value: q.Version},
+		{Key: "configVersion", Value: q.Config.Version},
+		{Key: "configTerm", Value: q.Config.Term},
 		{Key: "hbv", Value: int32(1)},
-		{Key: "from", Value: m.Addr()},
+		{Key: "from", Value: q.Host},
 		{Key: "fromId", Value: int32(q.From)},
 		{Key: "term", Value: q.Term},
 		{Key: "primaryId", Value: int32(q.Primary)},
 		{Key: "lastOpCommitted", Value: opTimeDocument(store.OpTime(q.Commit))},
 	})
 	if err != nil {
-		m.tell(m.ctx, repl.HeartbeatFailed{From: e.To, Why: err.Error()})
+		m.tell(m.ctx, repl.HeartbeatFailed{From: e.To, Host: e.Host, Why: err.Error()})
 		return
 	}
 	m.tell(m.ctx, repl.HeartbeatReply{
 		From:    e.To,
+		Host:    e.Host,
 		Term:    intOf(reply, "term"),
 		Role:    repl.Role(intOf(reply, "state")),
 		Applied: opTimeOf(reply, "opTime"),
 		Durable: opTimeOf(reply, "durableOpTime"),
 		Commit:  opTimeOf(reply, "lastOpCommitted"),
 		Primary: int(intOf(reply, "primaryId")),
-		Version: int32(intOf(reply, "v")),
+		Config:  repl.ConfigID{Version: int32(intOf(reply, "v")), Term: intOf(reply, "configTerm")},
+		Source:  int(intOf(reply, "syncSourceId")),
+		Elected: opTimeOf(reply, "electionOpTime"),
+		Ping:    time.Since(begun),
 	})
 }
 
@@ -46,13 +52,14 @@ func (m *Member) sendVote(e repl.SendVote) {
 	ctx, cancel := context.WithTimeout(m.ctx, m.patience())
 	defer cancel()
 	q := e.Request
-	reply, err := m.links[e.To].demand(ctx, "admin", bson.D{
+	reply, err := m.link(e.Host).demand(ctx, "admin", bson.D{
 		{Key: "replSetRequestVotes", Value: int32(1)},
 		{Key: "setName", Value: m.state.Load().Config.SetName},
 		{Key: "dryRun", Value: q.DryRun},
 		{Key: "term", Value: q.Term},
 		{Key: "candidateIndex", Value: int32(q.From)},
-		{Key: "configVersion", Value: q.Version},
+		{Key: "configVersion", Value: q.Config.Version},
+		{Key: "configTerm", Value: q.Config.Term},
 		{Key: "lastAppliedOpTime", Value: opTimeDocument(store.OpTime(q.Applied))},
 	})
 	if err != nil {
@@ -69,24 +76,31 @@ func (m *Member) sendVote(e repl.SendVote) {
 func (m *Member) sendStepUp(e repl.SendStepUp) {
 	ctx, cancel := context.WithTimeout(m.ctx, m.patience())
 	defer cancel()
-	_, err := m.links[e.To].demand(ctx, "admin", bson.D{{Key: "replSetStepUp", Value: int32(1)}, {Key: "skipDryRun", Value: true}})
+	_, err := m.link(e.Host).demand(ctx, "admin", bson.D{{Key: "replSetStepUp", Value: int32(1)}, {Key: "skipDryRun", Value: true}})
 	if err != nil {
 		m.log.Info("hand-over failed: the election timeout will decide", "member", m.self, "heir", e.To, "error", err)
 	}
 }
 
-// fetchConfig asks a member for its newer configuration.
+// fetchConfig asks a member for its newer configuration, one at a time: the next heartbeat asks again.
 func (m *Member) fetchConfig(e repl.FetchConfig) {
+	if !m.fetching.CompareAndSwap(false, true) {
+		return
+	}
+	defer m.fetching.Store(false)
 	ctx, cancel := context.WithTimeout(m.ctx, m.patience())
 	defer cancel()
-	reply, err := m.links[e.From].demand(ctx, "admin", bson.D{{Key: "replSetGetConfig", Value: int32(1)}})
+	reply, err := m.link(e.Host).demand(ctx, "admin", bson.D{{Key: "replSetGetConfig", Value: int32(1)}})
 	if err != nil {
-		return // the next heartbeat asks again
+		return
 	}
 	doc, _ := reply.Lookup("config").DocumentOK()
-	cfg, err := parseConfig(doc, m.state.Load().Config)
+	cfg, err := readConfig(doc, m.state.Load().Config)
+	if err == nil && cfg.SetName != m.state.Load().Config.SetName {
+		err = fmt.Errorf("it is of the set %s", cfg.SetName)
+	}
 	if err != nil {
-		m.log.Warn("a member sent a configuration that is none", "member", m.self, "from", e.From, "error", err)
+		m.log.Warn("a member sent a configuration that is none", "member", m.self, "from", e.Host, "error", err)
 		return
 	}
 	m.tell(m.ctx, repl.Reconfig{Config: cfg})

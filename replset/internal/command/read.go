@@ -194,7 +194,7 @@ func (m *Member) await(ctx context.Context, n need, limit time.Duration) *mongoe
 			return &mongoerr.WriteConcernError{Code: mongoerr.CodePrimarySteppedDown,
 				Message: "Primary stepped down while waiting for replication"}
 		}
-		if n.met(st.Config, &p.Progress) {
+		if n.met(&p.Progress) {
 			return nil
 		}
 		if late {
@@ -231,7 +231,7 @@ func (n need) impossible(cfg *repl.Config) *mongoerr.WriteConcernError {
 }
 
 // met says whether the members that have the entry satisfy the need.
-func (n need) met(cfg *repl.Config, p *repl.Progress) bool {
+func (n need) met(p *repl.Progress) bool {
 	op := repl.OpTime(n.op)
 	if n.mode == "majority" {
 		return !p.Commit.Less(op)
@@ -242,7 +242,7 @@ func (n need) met(cfg *repl.Config, p *repl.Progress) bool {
 	}
 	have := 0
 	values := map[string]map[string]bool{}
-	for i, mc := range cfg.Members {
+	for i, mc := range p.Config.Members {
 		if mc.Arbiter || at[i].Less(op) {
 			continue
 		}
@@ -257,7 +257,7 @@ func (n need) met(cfg *repl.Config, p *repl.Progress) bool {
 	if n.mode == "" {
 		return have >= n.members
 	}
-	for tag, distinct := range cfg.Modes[n.mode] {
+	for tag, distinct := range p.Config.Modes[n.mode] {
 		if len(values[tag]) < distinct {
 			return false
 		}

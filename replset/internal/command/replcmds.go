@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"time"
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
@@ -18,6 +17,7 @@ var replCommands = []Spec{
 	{Name: "replSetStepDown", Flags: AdminOnly, Handler: replSetStepDown},
 	{Name: "replSetFreeze", Flags: AdminOnly, Handler: replSetFreeze},
 	{Name: "replSetMaintenance", Flags: AdminOnly, Handler: replSetMaintenance},
+	{Name: "replSetSyncFrom", Flags: AdminOnly, Handler: replSetSyncFrom},
 	{Name: "replSetGetStatus", Flags: AdminOnly, Handler: replSetGetStatus},
 	{Name: "replSetGetConfig", Flags: AdminOnly, Handler: replSetGetConfig},
 	{Name: "replSetReconfig", Flags: AdminOnly, Handler: replSetReconfig},
@@ -39,12 +39,17 @@ func replSetHeartbeat(ctx context.Context, m *Member, r *Request) (bson.D, error
 	if set, _ := r.Field("replSetHeartbeat").StringValueOK(); set != st.Config.SetName {
 		return nil, mongoerr.Server(185, "replica set name does not match: mine is %s, the sender's %s", st.Config.SetName, set)
 	}
+	if only, _ := r.Field("greeting").BooleanOK(); only { // from one who asks whether it may be a member
+		return bson.D{{Key: "set", Value: st.Config.SetName}, {Key: "state", Value: int32(st.Role)}, {Key: "v", Value: st.Config.Version}}, nil
+	}
+	host, _ := r.Field("from").StringValueOK()
 	answers, err := m.ask(ctx, repl.HeartbeatRequest{
-		From:    r.Conn.peer,
+		From:    int(intOf(r.Body, "fromId")),
+		Host:    host,
 		Term:    intOf(r.Body, "term"),
 		Primary: int(intOf(r.Body, "primaryId")),
 		Commit:  opTimeOf(r.Body, "lastOpCommitted"),
-		Version: int32(intOf(r.Body, "configVersion")),
+		Config:  configIDOf(r.Body),
 	})
 	if err != nil {
 		return nil, err
@@ -54,7 +59,10 @@ func replSetHeartbeat(ctx context.Context, m *Member, r *Request) (bson.D, error
 			return bson.D{
 				{Key: "set", Value: st.Config.SetName},
 				{Key: "state", Value: int32(a.Reply.Role)},
-				{Key: "v", Value: a.Reply.Version},
+				{Key: "v", Value: a.Reply.Config.Version},
+				{Key: "configTerm", Value: a.Reply.Config.Term},
+				{Key: "syncSourceId", Value: int32(a.Reply.Source)},
+				{Key: "electionOpTime", Value: opTimeDocument(store.OpTime(a.Reply.Elected))},
 				{Key: "term", Value: a.Reply.Term},
 				{Key: "primaryId", Value: int32(a.Reply.Primary)},
 				{Key: "opTime", Value: opTimeDocument(store.OpTime(a.Reply.Applied))},
@@ -69,11 +77,11 @@ func replSetHeartbeat(ctx context.Context, m *Member, r *Request) (bson.D, error
 func replSetRequestVotes(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 	dry, _ := r.Field("dryRun").BooleanOK()
 	answers, err := m.ask(ctx, repl.VoteRequest{
-		From:    r.Conn.peer,
+		From:    int(intOf(r.Body, "candidateIndex")),
 		Term:    intOf(r.Body, "term"),
 		Applied: opTimeOf(r.Body, "lastAppliedOpTime"),
 		DryRun:  dry,
-		Version: int32(intOf(r.Body, "configVersion")),
+		Config:  configIDOf(r.Body),
 	})
 	if err != nil {
 		return nil, err
@@ -91,12 +99,17 @@ func replSetUpdatePosition(ctx context.Context, m *Member, r *Request) (bson.D, 
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range docs {
-		if _, err := m.ask(ctx, repl.Position{From: r.Conn.peer, Applied: opTimeOf(d, "appliedOpTime"), Durable: opTimeOf(d, "durableOpTime")}); err != nil {
+	for i, d := range docs {
+		if _, err := m.ask(ctx, repl.Position{From: int(intOf(d, "memberId")), Direct: i == 0, Term: intOf(r.Body, "term"), Version: int32(intOf(d, "cfgver")),
+			Applied: opTimeOf(d, "appliedOpTime"), Durable: opTimeOf(d, "durableOpTime")}); err != nil {
 			return nil, err
 		}
 	}
 	return nil, nil
+}
+
+func configIDOf(doc bson.Raw) repl.ConfigID {
+	return repl.ConfigID{Version: int32(intOf(doc, "configVersion")), Term: intOf(doc, "configTerm")}
 }
 
 // appendReplData appends what a follower learns from every reply of its source.
@@ -105,6 +118,7 @@ func (m *Member) appendReplData(dst []byte) []byte {
 	dst, start := bson.BeginDocumentElement(dst, "$replData")
 	dst = bson.AppendInt64(dst, "term", st.Term)
 	dst = store.OpTime(p.Commit).Append(dst, "lastOpCommitted")
+	dst = store.OpTime(p.Applied).Append(dst, "lastOpApplied")
 	dst = bson.AppendInt32(dst, "primaryIndex", int32(st.Primary))
 	return bson.EndDocument(dst, start)
 }
@@ -124,123 +138,6 @@ func replSetStepUp(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 func (m *Member) StandForElection(ctx context.Context, skipDryRun bool) error {
 	_, err := m.ask(ctx, repl.StepUp{SkipDryRun: skipDryRun})
 	return err
-}
-
-// maxSeconds is as good as for ever, and no overflow of a duration.
-const maxSeconds = 1 << 31
-
-func replSetStepDown(ctx context.Context, m *Member, r *Request) (bson.D, error) {
-	secs, catchUp := int64(60), int64(10)
-	if v := r.Field("replSetStepDown"); v.IsNumber() {
-		n, _ := v.AsFloat64OK()
-		if n < 0 {
-			return nil, mongoerr.Server(mongoerr.CodeBadValue, "stepdown period must be a positive integer")
-		}
-		if n > 0 { // 0 means the default
-			secs = int64(min(n, maxSeconds))
-		}
-	}
-	force, _ := r.Field("force").BooleanOK()
-	if v := r.Field("secondaryCatchUpPeriodSecs"); v.IsNumber() {
-		catchUp = intOf(r.Body, "secondaryCatchUpPeriodSecs")
-	} else if force {
-		catchUp = 0
-	} else {
-		catchUp = min(catchUp, secs)
-	}
-	if catchUp < 0 || secs < catchUp {
-		return nil, mongoerr.Server(mongoerr.CodeBadValue, "stepdown period must be longer than secondaryCatchUpPeriodSecs")
-	}
-	return nil, m.StepDown(ctx, time.Duration(secs)*time.Second, time.Duration(catchUp)*time.Second, force)
-}
-
-// StepDown makes a primary a secondary that stands for no election for the time of freeze. It takes no writes while it
-// waits, up to catchUp, until a majority and an electable member have everything, and hands over to that member. With
-// force it goes without an heir when catchUp is over.
-func (m *Member) StepDown(ctx context.Context, freeze, catchUp time.Duration, force bool) error {
-	if _, ok := m.WritablePrimary(); !ok {
-		return mongoerr.Server(mongoerr.CodeNotWritablePrimary, "not primary so can't step down")
-	}
-	begun := time.Now()
-	if _, err := m.ask(ctx, repl.AttemptStepDown{On: true}); err != nil {
-		return err
-	}
-	heir, err := m.awaitHeir(ctx, begun.Add(catchUp), force)
-	if err != nil {
-		_, _ = m.ask(context.WithoutCancel(ctx), repl.AttemptStepDown{On: false})
-		return err
-	}
-	_, err = m.ask(ctx, repl.StepDown{Until: begun.Add(freeze), HandTo: heir})
-	return err
-}
-
-// awaitHeir waits for a member that can take over. No write is accepted any more; those in progress end with the
-// writer's lock, which the empty write here waits for.
-func (m *Member) awaitHeir(ctx context.Context, until time.Time, force bool) (int, error) {
-	last, err := m.Store.Write(nil, func(*store.Tx) error { return nil })
-	if err != nil {
-		return repl.None, err
-	}
-	m.wrote()
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
-	for {
-		changed := m.progress.Load().changed
-		var heir int
-		var enough bool
-		if err := m.look(ctx, func(n *repl.Node) { heir, enough = n.Heir(repl.OpTime(last)) }); err != nil {
-			return repl.None, err
-		}
-		if heir != repl.None && enough {
-			return heir, nil
-		}
-		select {
-		case <-changed:
-		case <-timer.C:
-			if force {
-				return heir, nil
-			}
-			return repl.None, mongoerr.Server(mongoerr.CodeExceededTimeLimit, "No electable secondaries caught up as of %s. Please use the "+
-				"replSetStepDown command with the argument {force: true} to force node to step down.", time.Now().UTC().Format(time.RFC3339))
-		case <-ctx.Done():
-			return repl.None, context.Cause(ctx)
-		}
-	}
-}
-
-func replSetFreeze(ctx context.Context, m *Member, r *Request) (bson.D, error) {
-	secs := intOf(r.Body, "replSetFreeze")
-	if secs < 0 {
-		return nil, mongoerr.Server(mongoerr.CodeBadValue, "frozen seconds must be >=0")
-	}
-	if st := m.state.Load(); st.Role == repl.RolePrimary {
-		return nil, mongoerr.Server(mongoerr.CodeNotSecondary, "cannot freeze node when primary or running for election. state: Primary")
-	}
-	var until time.Time
-	if secs = min(secs, maxSeconds); secs > 0 {
-		until = time.Now().Add(time.Duration(secs) * time.Second)
-	}
-	_, err := m.ask(ctx, repl.Freeze{Until: until})
-	return nil, err
-}
-
-func replSetMaintenance(ctx context.Context, m *Member, r *Request) (bson.D, error) {
-	st := m.state.Load()
-	if st.Role == repl.RolePrimary {
-		return nil, mongoerr.Server(mongoerr.CodeNotSecondary, "primaries can't modify maintenance mode")
-	}
-	on, _ := r.Field("replSetMaintenance").BooleanOK()
-	if n, ok := r.Field("replSetMaintenance").AsInt64OK(); ok {
-		on = n != 0
-	}
-	var role repl.Role
-	if on {
-		role = repl.RoleRecover
-	} else if st.Role != repl.RoleRecover {
-		return nil, mongoerr.Server(mongoerr.CodeOperationFailed, "already out of maintenance mode")
-	}
-	_, err := m.ask(ctx, repl.Recover{Role: role})
-	return nil, err
 }
 
 func replSetInitiate(context.Context, *Member, *Request) (bson.D, error) {

@@ -21,7 +21,13 @@ type topology struct {
 
 func (t *topology) arbiter() bool { return t.Role == repl.RoleArbiter }
 
-func (t *topology) self() *repl.MemberConfig { return &t.Config.Members[t.Self] }
+// self is the member's place in the configuration; a member that has none is nothing in particular.
+func (t *topology) self() *repl.MemberConfig {
+	if me := t.Config.Member(t.Self); me != nil {
+		return me
+	}
+	return new(repl.MemberConfig)
+}
 
 func (t *topology) appendTopologyVersion(dst []byte) []byte {
 	dst, start := bson.BeginDocumentElement(dst, "topologyVersion")
@@ -109,6 +115,10 @@ func (m *Member) step(ev repl.Event) (answers []repl.Effect) {
 			m.spawn(func() { m.sendStepUp(e) })
 		case repl.FetchConfig:
 			m.spawn(func() { m.fetchConfig(e) })
+		case repl.PassOn:
+			if m.following != nil {
+				m.following.tell()
+			}
 		case repl.Drain:
 			m.drain(e)
 		}
@@ -149,11 +159,15 @@ func (m *Member) publish() {
 		if err := m.disk.SaveConfig(t.Config); err != nil {
 			m.fail(err)
 		}
+		m.cutStrangers(t.Config)
 	}
 	if t != oldT.Topology {
 		next := &topology{Topology: t, processID: oldT.processID, counter: oldT.counter, changed: make(chan struct{})}
 		quiet := oldT.Topology
 		quiet.SyncFrom = t.SyncFrom
+		if t.Config.Version == quiet.Config.Version {
+			quiet.Config = t.Config // a new primary's term in it tells clients nothing
+		}
 		if quiet != t {
 			next.counter++ // hello has something new to say
 		}
@@ -165,7 +179,7 @@ func (m *Member) publish() {
 		close(oldP.changed)
 	}
 	m.follow(t)
-	if m.following != nil && m.disk.journal != nil && p.Durable != oldP.Durable {
+	if m.following != nil && (p.Durable != oldP.Durable || p.Applied != oldP.Applied) {
 		m.following.tell()
 	}
 }
@@ -237,10 +251,12 @@ func (m *Member) WritablePrimary() (term int64, ok bool) {
 	return st.Term, st.Writable && !m.closing()
 }
 
-// Follows reports whether the member knows member i as primary and, unless it is an arbiter or delayed, has data.
-func (m *Member) Follows(i int) bool {
+// Follows reports whether the member knows another one as primary and, unless it is an arbiter or delayed, has data.
+func (m *Member) Follows(primary *Member) bool {
 	st := m.state.Load()
-	return st.Primary == i && (st.Role == repl.RoleSecondary || st.Role == repl.RoleArbiter || st.self().Delay > 0)
+	p := st.Config.Member(st.Primary)
+	return p != nil && p.Host == primary.Addr() &&
+		(st.Role == repl.RoleSecondary || st.Role == repl.RoleArbiter || st.Role == repl.RoleRecover || st.self().Delay > 0)
 }
 
 // HasAllOf reports whether the member has everything that another one has.
@@ -253,9 +269,9 @@ func (m *Member) HasAllOf(other *Member) bool {
 func (m *Member) Unreachable() string {
 	var out []string
 	_ = m.look(m.ctx, func(n *repl.Node) {
-		for i, v := range n.Members() {
+		for _, v := range n.Members() {
 			if v.Failed != "" {
-				out = append(out, fmt.Sprintf("member %d (%s): %s", i, m.Config().Members[i].Host, v.Failed))
+				out = append(out, fmt.Sprintf("member %d (%s): %s", v.ID, v.Host, v.Failed))
 			}
 		}
 	})

@@ -30,8 +30,9 @@ func (o OpTime) IsZero() bool { return o == OpTime{} }
 // Tag is one name and value of a member's tags.
 type Tag struct{ Name, Value string }
 
-// MemberConfig is one member of the set's configuration. Its place in Config.Members is its number.
+// MemberConfig is one member of the set's configuration.
 type MemberConfig struct {
+	ID       int    // 0 to 255: the number by which all else speaks of the member; it need not be its place in Config.Members
 	Host     string // "127.0.0.1:27017", lower case
 	Priority float64
 	Votes    int // 0 or 1
@@ -54,10 +55,34 @@ func (m MemberConfig) Tag(name string) (string, bool) {
 	return "", false
 }
 
-// Config is the set's configuration. It is never changed once in use: a new version replaces it.
+// ConfigID orders configurations: by the term of the primary that made them, then by version. One that was forced has
+// the term NoTerm and is ordered by its version alone.
+type ConfigID struct {
+	Version int32
+	Term    int64
+}
+
+// NoTerm is the term of a configuration that no primary made.
+const NoTerm = -1
+
+// Less reports whether c is older than d.
+func (c ConfigID) Less(d ConfigID) bool {
+	if c.Term != d.Term && c.Term != NoTerm && d.Term != NoTerm {
+		return c.Term < d.Term
+	}
+	return c.Version < d.Version
+}
+
+// String is the server's way to write it.
+func (c ConfigID) String() string { return fmt.Sprintf("{version: %d, term: %d}", c.Version, c.Term) }
+
+// Config is the set's configuration. It is never changed once in use: a new version replaces it. Version 0 is no
+// configuration yet: a member that waits to be added knows the set's name and timers from it, and nobody else.
 type Config struct {
 	SetName           string
 	Version           int32
+	Term              int64
+	NoChaining        bool // secondaries pull from the primary only, while there is one
 	Members           []MemberConfig
 	ElectionTimeout   time.Duration             // silence of the primary after which a secondary stands for election
 	HeartbeatInterval time.Duration             // pause between two heartbeats to one member
@@ -65,34 +90,65 @@ type Config struct {
 	Modes             map[string]map[string]int // write concern modes: name -> tag -> number of distinct values
 }
 
+// ID is the configuration's place in the order of all.
+func (c *Config) ID() ConfigID { return ConfigID{Version: c.Version, Term: c.Term} }
+
+// Member is the member of that number, nil if there is none.
+func (c *Config) Member(id int) *MemberConfig {
+	for i := range c.Members {
+		if c.Members[i].ID == id {
+			return &c.Members[i]
+		}
+	}
+	return nil
+}
+
+// At is the member at that address, nil if there is none.
+func (c *Config) At(host string) *MemberConfig {
+	for i := range c.Members {
+		if c.Members[i].Host == host {
+			return &c.Members[i]
+		}
+	}
+	return nil
+}
+
+// MaxMembers is how many members a set may have.
+const MaxMembers = 7
+
 // Validate refuses what a replica set's configuration may not say.
 func (c *Config) Validate() error {
-	if n := len(c.Members); n < 1 || n > 7 {
-		return fmt.Errorf("a replica set here has 1 to 7 members, not %d", n)
+	if n := len(c.Members); n < 1 || n > MaxMembers {
+		return fmt.Errorf("replica set configuration contains %d members, but must have at least 1 and no more than %d: a replica set here has 1 to %d members", n, MaxMembers, MaxMembers)
 	}
 	if err := checkSetName(c.SetName); err != nil {
 		return err
 	}
 	electable := false
-	hosts := map[string]bool{}
 	for i, m := range c.Members {
 		if err := m.validate(); err != nil {
 			return fmt.Errorf("member %d (%s): %w", i, m.Host, err)
 		}
-		if hosts[m.Host] {
-			return fmt.Errorf("member %d: two members have the host %s", i, m.Host)
+		for j, o := range c.Members[:i] {
+			if o.ID == m.ID {
+				return fmt.Errorf("found two member configurations with same _id field, members.%d._id == members.%d._id == %d", j, i, m.ID)
+			}
+			if o.Host == m.Host {
+				return fmt.Errorf("member %d: two members have the host %s: found two member configurations with same host field, members.%d.host == members.%d.host == %s", i, m.Host, j, i, m.Host)
+			}
 		}
-		hosts[m.Host] = true
 		electable = electable || m.Electable() && m.Votes > 0
 	}
 	if !electable {
-		return fmt.Errorf("the configuration must contain at least one non-arbiter member with priority > 0")
+		return fmt.Errorf("replica set configuration must contain at least one non-arbiter member with priority > 0")
 	}
 	return c.checkModes()
 }
 
 func (m MemberConfig) validate() error {
 	switch {
+	case m.ID < 0 || m.ID > 255:
+		return fmt.Errorf("_id field value of %d is out of range", m.ID)
 	case !(m.Priority >= 0 && m.Priority <= 1000): // so that NaN is out of range too
 		return fmt.Errorf("priority field value of %v is out of range", m.Priority)
 	case m.Votes != 0 && m.Votes != 1:
@@ -129,21 +185,24 @@ func (c *Config) Voters() int {
 func (c *Config) Majority() int { return c.Voters()/2 + 1 }
 
 // WriteMajority is the number of voting data-bearing members that make a write majority-committed.
-func (c *Config) WriteMajority() int {
-	bearing := 0
-	for _, m := range c.Members {
-		if m.Votes > 0 && !m.Arbiter {
-			bearing++
-		}
-	}
-	return min(c.Majority(), bearing)
-}
+func (c *Config) WriteMajority() int { return min(c.Majority(), c.BearingVoters()) }
 
 // DataBearing is the number of members that hold data.
 func (c *Config) DataBearing() int {
 	n := 0
 	for _, m := range c.Members {
 		if !m.Arbiter {
+			n++
+		}
+	}
+	return n
+}
+
+// BearingVoters is the number of members that vote and hold data.
+func (c *Config) BearingVoters() int {
+	n := 0
+	for _, m := range c.Members {
+		if m.Votes > 0 && !m.Arbiter {
 			n++
 		}
 	}

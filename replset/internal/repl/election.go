@@ -1,6 +1,10 @@
 package repl
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"time"
+)
 
 // ballot is an election that this node runs.
 type ballot struct {
@@ -8,7 +12,25 @@ type ballot struct {
 	takeover bool // against a living primary of lower priority, whose heartbeats must not end the dry run
 	term     int64
 	until    time.Time
-	granted  []bool
+	granted  map[int]bool
+}
+
+// The reasons to stand for election, in the server's words.
+const (
+	ElectionTimedOut = "electionTimeout"
+	PriorityTakeover = "priorityTakeover"
+	StepUpRequest    = "stepUpRequest"
+	StepUpHandOver   = "stepUpRequestSkipDryRun"
+)
+
+// Election is one in which a node stood.
+type Election struct {
+	Why     string
+	Term    int64 // that it stood for
+	At      time.Time
+	Applied OpTime // its newest entry then
+	Primary int    // whom it took for primary, or None
+	Won     time.Time
 }
 
 // expectPrimary begins anew to wait for a sign of a primary. The jitter keeps two members from standing together.
@@ -36,17 +58,18 @@ func (n *Node) follow(now time.Time) {
 	n.role, n.writable, n.stepping = RoleSecondary, false, false
 	n.catchUp = time.Time{}
 	n.primary = None
+	n.settle()
 	n.expectPrimary(now)
 }
 
 // standable says whether the node may stand for election.
 func (n *Node) standable(now time.Time) bool {
-	me := n.cfg.Members[n.self]
-	return me.Electable() && me.Votes > 0 && (n.role == RoleSecondary || n.role == RoleStartup2) && !now.Before(n.freeze)
+	me := n.me()
+	return me != nil && me.Electable() && me.Votes > 0 && (n.role == RoleSecondary || n.role == RoleStartup2 && !n.copying) && !now.Before(n.freeze)
 }
 
 func (n *Node) followTick(now time.Time, out *effects) {
-	if n.primary != None && n.primary != n.self && !n.peers[n.primary].up {
+	if p := n.peers[n.primary]; n.primary != n.self && (p == nil || !p.up) {
 		n.primary = None
 	}
 	switch {
@@ -54,20 +77,25 @@ func (n *Node) followTick(now time.Time, out *effects) {
 		n.primary = None
 		n.expectPrimary(now)
 		if n.standable(now) && n.role == RoleSecondary {
-			n.stand(true, false, now, out)
+			n.stand(ElectionTimedOut, true, now, out)
 		} else if !n.freeze.IsZero() && now.Before(n.freeze) {
 			n.electionAt = n.freeze
 		}
 	case !n.takeoverAt.IsZero() && !now.Before(n.takeoverAt):
 		n.takeoverAt = time.Time{}
 		if n.standable(now) && n.outranks(n.primary) && n.caughtUp() {
-			n.stand(true, true, now, out)
+			n.stand(PriorityTakeover, true, now, out)
 		}
 	}
 }
 
 // stand opens a ballot: a dry run for the next term, or the vote itself.
-func (n *Node) stand(dry, takeover bool, now time.Time, out *effects) {
+func (n *Node) stand(why string, dry bool, now time.Time, out *effects) {
+	n.election = Election{Why: why, Term: n.term + 1, At: now, Applied: n.applied, Primary: n.primary}
+	n.poll(dry, now, out)
+}
+
+func (n *Node) poll(dry bool, now time.Time, out *effects) {
 	term := n.term + 1
 	if !dry {
 		n.term = term
@@ -75,12 +103,12 @@ func (n *Node) stand(dry, takeover bool, now time.Time, out *effects) {
 		n.vote = Vote{Term: term, For: n.self}
 		out.add(SaveVote{n.vote})
 	}
-	n.ballot = &ballot{dry: dry, takeover: takeover, term: term, until: now.Add(n.cfg.ElectionTimeout), granted: make([]bool, len(n.peers))}
-	n.ballot.granted[n.self] = true
-	req := VoteRequest{From: n.self, Term: term, Applied: n.applied, DryRun: dry, Version: n.cfg.Version}
-	for i, m := range n.cfg.Members {
-		if i != n.self && m.Votes > 0 {
-			out.add(SendVote{To: i, Request: req})
+	n.ballot = &ballot{dry: dry, takeover: n.election.Why == PriorityTakeover, term: term, until: now.Add(n.cfg.ElectionTimeout),
+		granted: map[int]bool{n.self: true}}
+	req := VoteRequest{From: n.self, Term: term, Applied: n.applied, DryRun: dry, Config: n.cfg.ID()}
+	for _, m := range n.cfg.Members {
+		if m.ID != n.self && m.Votes > 0 {
+			out.add(SendVote{To: m.ID, Host: m.Host, Request: req})
 		}
 	}
 	n.count(now, out)
@@ -89,16 +117,16 @@ func (n *Node) stand(dry, takeover bool, now time.Time, out *effects) {
 // count ends the ballot if a majority has granted.
 func (n *Node) count(now time.Time, out *effects) {
 	votes := 0
-	for i, yes := range n.ballot.granted {
-		if yes {
-			votes += n.cfg.Members[i].Votes
+	for _, m := range n.cfg.Members {
+		if n.ballot.granted[m.ID] {
+			votes += m.Votes
 		}
 	}
 	if votes < n.cfg.Majority() {
 		return
 	}
 	if n.ballot.dry {
-		n.stand(false, n.ballot.takeover, now, out)
+		n.poll(false, now, out)
 		return
 	}
 	n.win(now, out)
@@ -108,9 +136,10 @@ func (n *Node) win(now time.Time, out *effects) {
 	n.ballot = nil
 	n.role, n.primary, n.writable = RolePrimary, n.self, false
 	n.takeoverAt = time.Time{}
+	n.election.Won = now
 	n.catchUp = now.Add(n.cfg.CatchUpTimeout)
-	for i := range n.peers {
-		n.peers[i].heard = now // the lease begins with the election
+	for _, p := range n.peers {
+		p.heard = now // the lease begins with the election
 	}
 	n.announce(now)
 	if n.freshest() == None {
@@ -149,8 +178,10 @@ func (n *Node) refuse(ev VoteRequest) string {
 	switch {
 	case ev.Term < n.term:
 		return "candidate's term is lower than mine"
-	case ev.Version != n.cfg.Version:
-		return "candidate's config version differs from mine"
+	case n.self == None:
+		return "I am not a member of the set"
+	case ev.Config.Less(n.cfg.ID()):
+		return fmt.Sprintf("candidate's config with %v is older than mine with %v", ev.Config, n.cfg.ID())
 	case ev.Applied.Less(n.applied):
 		return "candidate's data is staler than mine"
 	case !ev.DryRun && n.vote.Term == ev.Term && n.vote.For != None && n.vote.For != ev.From:
@@ -164,8 +195,8 @@ func (n *Node) refuse(ev VoteRequest) string {
 // prefers says whether an arbiter sees a primary that the candidate does not outrank: its vote shall not turn a broken
 // link between two data-bearing members into an endless exchange of primaries.
 func (n *Node) prefers(candidate int) bool {
-	p := n.primary
-	return p != None && p != candidate && n.peers[p].up && n.cfg.Members[p].Priority >= n.cfg.Members[candidate].Priority
+	p, c, now := n.peers[n.primary], n.cfg.Member(candidate), n.cfg.Member(n.primary)
+	return p != nil && n.primary != candidate && p.up && c != nil && now != nil && now.Priority >= c.Priority
 }
 
 func (n *Node) onVoteReply(ev VoteReply, now time.Time, out *effects) {
@@ -178,8 +209,13 @@ func (n *Node) onVoteReply(ev VoteReply, now time.Time, out *effects) {
 }
 
 func (n *Node) onStepUp(ev StepUp, now time.Time, out *effects) {
-	if n.standable(now) && n.ballot == nil {
-		n.stand(!ev.SkipDryRun, false, now, out)
+	if !n.standable(now) || n.ballot != nil {
+		return
+	}
+	if ev.SkipDryRun {
+		n.stand(StepUpHandOver, false, now, out)
+	} else {
+		n.stand(StepUpRequest, true, now, out)
 	}
 }
 
@@ -189,18 +225,33 @@ func (n *Node) onStepDown(ev StepDown, now time.Time, out *effects) {
 	}
 	n.follow(now)
 	n.freeze = ev.Until
-	if ev.HandTo != None {
-		out.add(SendStepUp{To: ev.HandTo})
+	if m := n.cfg.Member(ev.HandTo); m != nil {
+		out.add(SendStepUp{To: m.ID, Host: m.Host})
 	}
 }
 
-func (n *Node) onDrained(ev Drained) {
+func (n *Node) onFreeze(ev Freeze) {
+	if ev.Until.IsZero() || n.freeze.Before(ev.Until) {
+		n.freeze = ev.Until
+	}
+}
+
+func (n *Node) onDrained(ev Drained, now time.Time) {
 	if n.role != RolePrimary || ev.OpTime.Term != n.term {
 		return
 	}
 	n.onApplied(ev.OpTime, ev.Durable)
 	n.electionOp = ev.OpTime
 	n.writable = true
+	n.adopt(now)
+}
+
+// elected is the first entry of this node's rule, zero if it does not rule.
+func (n *Node) elected() OpTime {
+	if n.role != RolePrimary || !n.writable {
+		return OpTime{}
+	}
+	return n.electionOp
 }
 
 // leadTick ends a primary's rule when a majority has been silent too long, and its catching up when it is done.
@@ -216,31 +267,31 @@ func (n *Node) leadTick(now time.Time, out *effects) {
 
 // leaseEnd is when the primary loses its majority unless it hears from somebody; zero if it needs nobody.
 func (n *Node) leaseEnd() time.Time {
-	need := n.cfg.Majority() - n.cfg.Members[n.self].Votes
+	need := n.cfg.Majority()
+	var heard []time.Time
+	for _, m := range n.cfg.Members {
+		switch {
+		case m.Votes == 0:
+		case m.ID == n.self:
+			need -= m.Votes
+		default:
+			heard = append(heard, n.peers[m.ID].heard)
+		}
+	}
 	if need <= 0 {
 		return time.Time{}
 	}
-	var heard []time.Time
-	for i, m := range n.cfg.Members {
-		if i != n.self && m.Votes > 0 {
-			heard = append(heard, n.peers[i].heard)
-		}
-	}
 	// The need-th latest sign of life is the one that must not grow too old.
-	for i := range heard {
-		for j := i; j > 0 && heard[j].After(heard[j-1]); j-- {
-			heard[j], heard[j-1] = heard[j-1], heard[j]
-		}
-	}
+	slices.SortFunc(heard, func(a, b time.Time) int { return b.Compare(a) })
 	return heard[need-1].Add(n.cfg.ElectionTimeout)
 }
 
 // freshest is a live member that has more of the oplog than this one, or None.
 func (n *Node) freshest() int {
 	best, at := None, n.applied
-	for i := range n.peers {
-		if i != n.self && n.peers[i].up && at.Less(n.peers[i].applied) && !n.cfg.Members[i].Arbiter {
-			best, at = i, n.peers[i].applied
+	for _, m := range n.cfg.Members {
+		if p := n.peers[m.ID]; p != nil && p.up && at.Less(p.applied) && !m.Arbiter {
+			best, at = m.ID, p.applied
 		}
 	}
 	return best
@@ -248,26 +299,26 @@ func (n *Node) freshest() int {
 
 // outranks says whether this node's priority is above that of member p.
 func (n *Node) outranks(p int) bool {
-	return p != None && p != n.self && n.cfg.Members[n.self].Priority > n.cfg.Members[p].Priority
+	me, m := n.me(), n.cfg.Member(p)
+	return me != nil && m != nil && me.Priority > m.Priority
 }
 
 // caughtUp says whether this node is close enough to the primary to take its place.
 func (n *Node) caughtUp() bool {
-	if n.primary == None {
-		return false
-	}
+	p := n.peers[n.primary]
 	const window = 2 // seconds, as the server's priorityTakeoverFreshnessWindowSeconds
-	return n.applied.TS.T+window >= n.peers[n.primary].applied.TS.T
+	return p != nil && n.applied.TS.T+window >= p.applied.TS.T
 }
 
-// planTakeover schedules an election against a primary of lower priority.
+// planTakeover schedules an election against a primary of lower priority: the second highest priority waits for twice
+// the election timeout, and so on.
 func (n *Node) planTakeover(now time.Time) {
-	if !n.takeoverAt.IsZero() || n.role != RoleSecondary || !n.outranks(n.primary) || !n.cfg.Members[n.self].Electable() {
+	if !n.takeoverAt.IsZero() || n.role != RoleSecondary || !n.outranks(n.primary) || !n.me().Electable() {
 		return
 	}
 	rank := 1
 	for _, m := range n.cfg.Members {
-		if m.Priority > n.cfg.Members[n.self].Priority {
+		if m.Priority > n.me().Priority {
 			rank++
 		}
 	}

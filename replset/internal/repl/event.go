@@ -2,7 +2,8 @@ package repl
 
 import "time"
 
-// Event is something that happened to a node: a message, a timer, a word from its shell.
+// Event is something that happened to a node: a message, a timer, a word from its shell. Members are named by their
+// number (MemberConfig.ID) in the sender's configuration.
 type Event interface{ event() }
 
 // Tick says that time has passed.
@@ -10,28 +11,34 @@ type Tick struct{}
 
 // HeartbeatRequest is another member's heartbeat; the node answers with a HeartbeatAnswer.
 type HeartbeatRequest struct {
-	From    int
+	From    int    // None: a member that is in no configuration
+	Host    string // the sender's
 	Term    int64
 	Primary int // whom the sender takes for primary, or None
 	Commit  OpTime
-	Version int32 // of the sender's configuration
+	Config  ConfigID // of the sender's configuration
 }
 
 // HeartbeatReply is the answer to a heartbeat that this node sent.
 type HeartbeatReply struct {
 	From    int
+	Host    string // the sender's
 	Term    int64
 	Role    Role
 	Applied OpTime
 	Durable OpTime
 	Commit  OpTime
 	Primary int
-	Version int32
+	Config  ConfigID
+	Source  int           // whom the member pulls from, or None
+	Elected OpTime        // its first entry as primary
+	Ping    time.Duration // how long the heartbeat took
 }
 
 // HeartbeatFailed says that a heartbeat had no answer.
 type HeartbeatFailed struct {
 	From int
+	Host string // that does not answer
 	Why  string
 }
 
@@ -41,7 +48,7 @@ type VoteRequest struct {
 	Term    int64
 	Applied OpTime
 	DryRun  bool
-	Version int32
+	Config  ConfigID
 }
 
 // VoteReply is the answer to a vote request that this node sent.
@@ -54,9 +61,12 @@ type VoteReply struct {
 }
 
 // Position says how far another member has applied the oplog (replSetUpdatePosition), and how much of that would
-// outlive a crash.
+// outlive a crash. It may have come by way of a third.
 type Position struct {
 	From    int
+	Direct  bool  // the member itself said so
+	Term    int64 // the sender's: who has voted in a later term must not help an old primary to commit
+	Version int32 // of the configuration in which the member has that number
 	Applied OpTime
 	Durable OpTime
 }
@@ -65,14 +75,13 @@ type Position struct {
 // all of it where data is in memory alone and nothing outlives the process.
 type Applied struct{ OpTime, Durable OpTime }
 
-// Rolled says that this member reverted its oplog to an older entry.
-type Rolled struct{ To OpTime }
-
-// PrimaryAlive says that the sync source sent something, and what it knows of the commit point.
-type PrimaryAlive struct {
-	From   int
-	Term   int64
-	Commit OpTime
+// SourceAlive says that the sync source sent something, what it knows of the commit point, and whom it sees as primary.
+type SourceAlive struct {
+	From    int
+	Term    int64
+	Applied OpTime
+	Commit  OpTime
+	Primary int
 }
 
 // StepUp tells a node to stand for election now: at the set's first start (SkipDryRun), after a hand-over, on command.
@@ -88,17 +97,37 @@ type StepDown struct {
 	HandTo int
 }
 
-// Freeze forbids candidacies before Until; a zero Until lifts it.
+// Freeze forbids candidacies before Until, if they are not forbidden for longer; a zero Until lifts it.
 type Freeze struct{ Until time.Time }
 
-// Recover puts a member that is no primary into a role it cannot serve reads in, or back (Role 0).
-type Recover struct{ Role Role }
+// RollingBack says that this member goes back to an entry that its source has too. Rolled ends it.
+type RollingBack struct{}
+
+// Copying says that this member has no data that means anything and copies all of another's. Rolled ends it.
+type Copying struct{}
+
+// Rolled says that this member's newest entry is now To: it has gone back, or has copied everything.
+type Rolled struct{ To, Durable OpTime }
+
+// Stale says that no source's oplog reaches back to this member's newest entry (or that one does again).
+type Stale struct{ On bool }
+
+// Maintenance takes a member that is no primary out of service, or back. It counts: as often as it was taken out it must
+// be put back.
+type Maintenance struct{ On bool }
+
+// SyncFrom asks for a sync source other than the usual one. It holds until that one is lost, or falls behind.
+type SyncFrom struct{ Source int }
 
 // Drained says that a winner has what it could get and has logged its first entry of the term.
 type Drained struct{ OpTime, Durable OpTime }
 
-// Reconfig replaces the configuration; an older version is ignored.
-type Reconfig struct{ Config *Config }
+// Reconfig replaces the configuration; one that is not newer is ignored. Lead, unless 0, is the term in which this member
+// must be primary for it. What another member sent, or was forced, may make a primary a secondary.
+type Reconfig struct {
+	Config *Config
+	Lead   int64
+}
 
 func (Tick) event()             {}
 func (HeartbeatRequest) event() {}
@@ -108,13 +137,17 @@ func (VoteRequest) event()      {}
 func (VoteReply) event()        {}
 func (Position) event()         {}
 func (Applied) event()          {}
-func (Rolled) event()           {}
-func (PrimaryAlive) event()     {}
+func (SourceAlive) event()      {}
 func (StepUp) event()           {}
 func (AttemptStepDown) event()  {}
 func (StepDown) event()         {}
 func (Freeze) event()           {}
-func (Recover) event()          {}
+func (RollingBack) event()      {}
+func (Copying) event()          {}
+func (Rolled) event()           {}
+func (Stale) event()            {}
+func (Maintenance) event()      {}
+func (SyncFrom) event()         {}
 func (Drained) event()          {}
 func (Reconfig) event()         {}
 
@@ -128,6 +161,7 @@ func (e *effects) add(x Effect) { *e = append(*e, x) }
 // SendHeartbeat sends Request to a member.
 type SendHeartbeat struct {
 	To      int
+	Host    string
 	Request HeartbeatRequest
 }
 
@@ -137,6 +171,7 @@ type HeartbeatAnswer struct{ Reply HeartbeatReply }
 // SendVote asks a member for its vote.
 type SendVote struct {
 	To      int
+	Host    string
 	Request VoteRequest
 }
 
@@ -150,13 +185,19 @@ type VoteAnswer struct {
 type SaveVote struct{ Vote Vote }
 
 // SendStepUp asks a member to stand for election without a dry run.
-type SendStepUp struct{ To int }
+type SendStepUp struct {
+	To   int
+	Host string
+}
 
 // Drain tells a winner to take no more from others, to log its first entry of the term and to report Drained.
 type Drain struct{ Term int64 }
 
-// FetchConfig tells the member to ask another one for its newer configuration.
-type FetchConfig struct{ From int }
+// FetchConfig tells the member to ask the one at Host for its newer configuration.
+type FetchConfig struct{ Host string }
+
+// PassOn tells the member that a position came which its own source should hear of.
+type PassOn struct{}
 
 func (SendHeartbeat) effect()   {}
 func (HeartbeatAnswer) effect() {}
@@ -166,3 +207,4 @@ func (SaveVote) effect()        {}
 func (SendStepUp) effect()      {}
 func (Drain) effect()           {}
 func (FetchConfig) effect()     {}
+func (PassOn) effect()          {}

@@ -3,52 +3,71 @@ package repl
 import "time"
 
 func (n *Node) sendHeartbeats(now time.Time, out *effects) {
-	for i := range n.peers {
-		p := &n.peers[i]
-		if i == n.self || p.waiting || now.Before(p.next) {
+	for _, m := range n.cfg.Members {
+		p := n.peers[m.ID]
+		if p == nil || p.waiting || now.Before(p.next) {
 			continue
 		}
 		p.waiting = true
-		out.add(SendHeartbeat{To: i, Request: HeartbeatRequest{
-			From: n.self, Term: n.term, Primary: n.primary, Commit: n.commit, Version: n.cfg.Version}})
+		out.add(SendHeartbeat{To: m.ID, Host: m.Host, Request: n.heartbeat()})
 	}
+}
+
+func (n *Node) heartbeat() HeartbeatRequest {
+	return HeartbeatRequest{From: n.self, Host: n.host, Term: n.term, Primary: n.primary, Commit: n.commit, Config: n.cfg.ID()}
+}
+
+// sender is what is known of the member that calls itself from, at host. Strangers come from other configurations.
+func (n *Node) sender(from int, host string) *peer {
+	if p := n.peers[from]; p != nil && p.host == host {
+		return p
+	}
+	return nil
 }
 
 func (n *Node) onHeartbeatRequest(ev HeartbeatRequest, now time.Time, out *effects) {
 	n.meet(ev.Term, now)
-	p := &n.peers[ev.From]
-	if !p.up && !p.waiting {
-		p.next = now // it is back: ask it at once
+	if p := n.sender(ev.From, ev.Host); p != nil {
+		if !p.up && !p.waiting {
+			p.next = now // it is back: ask it at once
+		}
+		p.asked = now
+		p.config = ev.Config
+		if ev.Term == n.term && ev.Primary == ev.From {
+			n.heardPrimary(ev.From, now)
+			n.learnCommit(ev.Commit)
+		}
 	}
-	if ev.Term == n.term && ev.Primary == ev.From && ev.From != n.self {
-		n.heardPrimary(ev.From, now)
-		n.learnCommit(ev.Commit)
-	}
-	n.compareConfig(ev.From, ev.Version, out)
+	n.compareConfig(ev.Host, ev.Config, out)
 	out.add(HeartbeatAnswer{n.state()})
 }
 
 // state is what the node tells in a heartbeat's answer.
 func (n *Node) state() HeartbeatReply {
-	return HeartbeatReply{From: n.self, Term: n.term, Role: n.role, Applied: n.applied, Durable: n.durable, Commit: n.commit,
-		Primary: n.primary, Version: n.cfg.Version}
+	return HeartbeatReply{From: n.self, Host: n.host, Term: n.term, Role: n.role, Applied: n.applied, Durable: n.durable, Commit: n.commit,
+		Primary: n.primary, Config: n.cfg.ID(), Source: n.source, Elected: n.elected()}
 }
 
 func (n *Node) onHeartbeatReply(ev HeartbeatReply, now time.Time, out *effects) {
-	p := &n.peers[ev.From]
+	p := n.sender(ev.From, ev.Host)
+	if p == nil {
+		n.meet(ev.Term, now)
+		return // of a member that has been removed meanwhile
+	}
 	if ev.Term > n.term && n.role == RolePrimary {
 		p.next = now
 	}
 	n.meet(ev.Term, now)
 	back := p.failed != "" // it may have crashed and come back with less
 	p.waiting, p.up, p.failed = false, true, ""
-	p.heard, p.heartbeat = now, now
+	p.heard, p.heartbeat, p.ping = now, now, ev.Ping
 	n.pauseHeartbeat(p, now)
-	p.role, p.told = ev.Role, ev.Commit
+	p.role, p.told, p.source, p.elected = ev.Role, ev.Commit, ev.Source, ev.Elected
+	p.config = ev.Config
 	// A lower position than known is an old message that a position report has overtaken, unless the member says that
 	// it lost entries.
 	if p.applied.Less(ev.Applied) || back || ev.Role == RoleRollback || ev.Role == RoleStartup2 {
-		p.applied, p.durable = ev.Applied, ev.Durable
+		p.applied, p.durable, p.relay = ev.Applied, ev.Durable, false
 	} else if p.durable.Less(ev.Durable) {
 		p.durable = ev.Durable
 	}
@@ -58,18 +77,21 @@ func (n *Node) onHeartbeatReply(ev HeartbeatReply, now time.Time, out *effects) 
 	} else if n.primary == ev.From {
 		n.primary = None
 	}
-	n.compareConfig(ev.From, ev.Version, out)
+	n.compareConfig(p.host, ev.Config, out)
 }
 
-func (n *Node) compareConfig(from int, version int32, out *effects) {
-	if version > n.cfg.Version {
-		out.add(FetchConfig{From: from})
+func (n *Node) compareConfig(host string, c ConfigID, out *effects) {
+	if n.cfg.ID().Less(c) {
+		out.add(FetchConfig{Host: host})
 	}
 }
 
 func (n *Node) onHeartbeatFailed(ev HeartbeatFailed, now time.Time) {
-	p := &n.peers[ev.From]
-	p.waiting, p.up, p.role, p.failed = false, false, RoleDown, ev.Why
+	p := n.sender(ev.From, ev.Host)
+	if p == nil {
+		return
+	}
+	p.waiting, p.up, p.role, p.failed, p.relay = false, false, RoleDown, ev.Why, false
 	n.pauseHeartbeat(p, now)
 }
 
@@ -83,16 +105,17 @@ func (n *Node) pauseHeartbeat(p *peer, now time.Time) {
 
 // announce has all members hear from this one at once.
 func (n *Node) announce(now time.Time) {
-	for i := range n.peers {
-		n.peers[i].again, n.peers[i].next = n.peers[i].waiting, now
+	for _, p := range n.peers {
+		p.again, p.next = p.waiting, now
 	}
 }
 
 func (n *Node) heardPrimary(from int, now time.Time) {
-	if from == n.self {
+	p := n.peers[from]
+	if p == nil || n.self == None {
 		return
 	}
-	n.peers[from].up, n.peers[from].role = true, RolePrimary
+	p.up, p.role = true, RolePrimary
 	n.primary = from
 	if n.ballot != nil && !(n.ballot.takeover && n.ballot.dry) {
 		n.ballot = nil
@@ -101,15 +124,22 @@ func (n *Node) heardPrimary(from int, now time.Time) {
 	n.planTakeover(now)
 }
 
-func (n *Node) onPrimaryAlive(ev PrimaryAlive, now time.Time) {
-	if ev.Term != n.term || n.primary != ev.From {
+// onSourceAlive puts the election off while the source sees a primary, be it that this member sees none itself.
+func (n *Node) onSourceAlive(ev SourceAlive, now time.Time) {
+	p := n.peers[ev.From]
+	if ev.Term != n.term || n.source != ev.From || p == nil {
 		return
 	}
-	n.expectPrimary(now)
+	if p.applied.Less(ev.Applied) {
+		p.applied = ev.Applied
+	}
+	if ev.Primary != None && n.role != RolePrimary {
+		n.expectPrimary(now)
+	}
 	n.learnCommit(ev.Commit)
 }
 
-// learnCommit takes a follower's commit point from its primary, as far as it has the entries itself: what it has not
+// learnCommit takes a follower's commit point from its primary, or its source in the same term, as far as it has the entries itself: what it has not
 // applied yet it cannot show as committed.
 func (n *Node) learnCommit(op OpTime) {
 	if n.role == RolePrimary {
@@ -126,8 +156,13 @@ func (n *Node) learnCommit(op OpTime) {
 	}
 }
 
-func (n *Node) onPosition(ev Position, now time.Time) {
-	p := &n.peers[ev.From]
+func (n *Node) onPosition(ev Position, now time.Time, out *effects) {
+	n.meet(ev.Term, now)
+	p := n.peers[ev.From]
+	if p == nil || ev.Version != n.cfg.Version {
+		return // the number may be another member's there
+	}
+	news := p.applied.Less(ev.Applied) || p.durable.Less(ev.Durable)
 	if p.applied.Less(ev.Applied) {
 		p.applied = ev.Applied
 	}
@@ -135,8 +170,37 @@ func (n *Node) onPosition(ev Position, now time.Time) {
 		p.durable = ev.Durable
 	}
 	if n.role == RolePrimary {
-		p.heard = now
+		if ev.Direct {
+			p.heard = now
+		}
+		return
 	}
+	p.relay = true
+	if news && n.source != None && n.source != ev.From {
+		out.add(PassOn{})
+	}
+}
+
+// reached is the newest position that at least need of the voting data-bearing members have, safe from a crash.
+func (n *Node) reached(need int) (op OpTime, ok bool) {
+	var at []OpTime
+	for _, m := range n.cfg.Members {
+		if m.Votes == 0 || m.Arbiter {
+			continue
+		}
+		op := n.durable
+		if m.ID != n.self {
+			op = n.peers[m.ID].durable
+		}
+		at = append(at, op)
+		for j := len(at) - 1; j > 0 && at[j-1].Less(at[j]); j-- {
+			at[j], at[j-1] = at[j-1], at[j]
+		}
+	}
+	if need == 0 || len(at) < need {
+		return OpTime{}, false
+	}
+	return at[need-1], true
 }
 
 // advanceCommit moves a primary's commit point over what a majority of the voting data-bearing members has, safe from a crash.
@@ -144,25 +208,11 @@ func (n *Node) advanceCommit() {
 	if n.role != RolePrimary {
 		return
 	}
-	var at []OpTime
-	for i, m := range n.cfg.Members {
-		if m.Votes == 0 || m.Arbiter {
-			continue
-		}
-		op := n.peers[i].durable
-		if i == n.self {
-			op = n.durable
-		}
-		at = append(at, op)
-		for j := len(at) - 1; j > 0 && at[j-1].Less(at[j]); j-- {
-			at[j], at[j-1] = at[j-1], at[j]
-		}
-	}
-	need := n.cfg.WriteMajority()
-	if need == 0 || len(at) < need {
+	op, ok := n.reached(n.cfg.WriteMajority())
+	if !ok {
 		return
 	}
-	if op := at[need-1]; op.Term == n.term && n.commit.Less(op) {
+	if op.Term == n.term && n.commit.Less(op) {
 		n.commit = op
 	}
 	n.hurry()
@@ -171,9 +221,8 @@ func (n *Node) advanceCommit() {
 // hurry brings the next heartbeat forward to members that could show what is committed and do not know it yet: those
 // whose report came before the one that made it so.
 func (n *Node) hurry() {
-	for i := range n.peers {
-		p := &n.peers[i]
-		if i != n.self && p.up && p.told.Less(n.commit) && !p.applied.Less(n.commit) {
+	for _, p := range n.peers {
+		if p.up && p.told.Less(n.commit) && !p.applied.Less(n.commit) {
 			if soon := p.heartbeat.Add(n.cfg.HeartbeatInterval / 10); soon.Before(p.next) {
 				p.next = soon
 			}

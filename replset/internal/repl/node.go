@@ -11,46 +11,10 @@ package repl
 
 import "time"
 
-// Role is what a member is, with the server's numbers of states.
-type Role int32
-
-// The roles. A winner that still catches up is RolePrimary with View.Writable false.
-const (
-	RoleStartup2  Role = 5 // has no data yet
-	RolePrimary   Role = 1
-	RoleSecondary Role = 2
-	RoleRecover   Role = 3
-	RoleArbiter   Role = 7
-	RoleDown      Role = 8
-	RoleRollback  Role = 9
-	RoleUnknown   Role = 6
-)
-
-// String is the server's name of the state.
-func (r Role) String() string {
-	switch r {
-	case RolePrimary:
-		return "PRIMARY"
-	case RoleSecondary:
-		return "SECONDARY"
-	case RoleRecover:
-		return "RECOVERING"
-	case RoleStartup2:
-		return "STARTUP2"
-	case RoleArbiter:
-		return "ARBITER"
-	case RoleDown:
-		return "(not reachable/healthy)"
-	case RoleRollback:
-		return "ROLLBACK"
-	}
-	return "UNKNOWN"
-}
-
 // Vote is what must survive a crash: the term and whom the member voted for in it.
 type Vote struct {
 	Term int64
-	For  int // -1: nobody yet
+	For  int // None: nobody yet
 }
 
 // None is the number of no member.
@@ -58,10 +22,16 @@ const None = -1
 
 // peer is what the node knows of another member.
 type peer struct {
+	host      string
 	role      Role
 	applied   OpTime
 	durable   OpTime // what would outlive its crash: the commit point counts this
+	relay     bool   // it, or one behind it, reports its positions here and not to the primary
 	told      OpTime // the commit point that it said it knows
+	config    ConfigID
+	source    int // whom it said it pulls from, or None
+	elected   OpTime
+	ping      time.Duration
 	heard     time.Time
 	up        bool
 	next      time.Time // when the next heartbeat is due
@@ -69,12 +39,14 @@ type peer struct {
 	again     bool      // and it carries old news: send another one right after it
 	failed    string    // why the last heartbeat failed
 	heartbeat time.Time // of the last answer
+	asked     time.Time // when its own last heartbeat came
 }
 
 // Node is the state machine of one member.
 type Node struct {
 	cfg  *Config
-	self int
+	host string
+	self int // None while the configuration does not have this member
 	rnd  func() float64
 
 	role     Role
@@ -86,7 +58,17 @@ type Node struct {
 	applied  OpTime
 	durable  OpTime // of applied, what would outlive a crash
 	commit   OpTime
-	peers    []peer // by member number; self's is unused
+	before   OpTime // the commit point when the present configuration came: it must be committed under this one too
+	peers    map[int]*peer
+
+	copying     bool // all data is being copied
+	rolling     bool // a rollback is under way
+	stale       bool // no source reaches back to applied
+	maintenance int  // how often it was taken out of service
+
+	source int       // whom to pull from, or None
+	wanted int       // whom somebody asked it to pull from, or None
+	behind time.Time // since when the source has nothing that this member has not, while another has
 
 	electionAt time.Time // when silence is over; zero: never
 	takeoverAt time.Time // zero: none planned
@@ -94,74 +76,98 @@ type Node struct {
 	ballot     *ballot   // the election that runs, or nil
 	catchUp    time.Time // when a winner stops to catch up; zero: not catching up
 	electionOp OpTime
+	election   Election // the last one this node stood in
 }
 
-// New is a member that has just started. vote is what it said before it ended; applied is its newest oplog entry.
-// rnd returns numbers in [0, 1).
-func New(cfg *Config, self int, vote Vote, applied OpTime, now time.Time, rnd func() float64) *Node {
-	n := &Node{cfg: cfg, self: self, rnd: rnd, term: max(vote.Term, applied.Term), vote: vote, primary: None, applied: applied, durable: applied,
-		peers: make([]peer, len(cfg.Members))}
-	n.role = RoleSecondary
-	if cfg.Members[self].Arbiter {
-		n.role = RoleArbiter
-	} else if applied.IsZero() {
-		n.role = RoleStartup2
+// New is the member at host that has just started. vote is what it said before it ended; applied is its newest oplog
+// entry. rnd returns numbers in [0, 1).
+func New(cfg *Config, host string, vote Vote, applied OpTime, now time.Time, rnd func() float64) *Node {
+	n := &Node{cfg: cfg, host: host, self: None, rnd: rnd, term: max(vote.Term, applied.Term), vote: vote, primary: None,
+		applied: applied, durable: applied, source: None, wanted: None, peers: map[int]*peer{}}
+	if me := cfg.At(host); me != nil {
+		n.self = me.ID
 	}
-	for i := range n.peers {
-		n.peers[i] = peer{role: RoleUnknown, next: now}
-	}
+	n.meetPeers(now)
+	n.settle()
 	n.expectPrimary(now)
 	return n
 }
 
+// meetPeers makes the list of the others, keeping what is known of those that stay.
+func (n *Node) meetPeers(now time.Time) {
+	old := n.peers
+	n.peers = map[int]*peer{}
+	for _, m := range n.cfg.Members {
+		if m.ID == n.self {
+			continue
+		}
+		p := old[m.ID]
+		if p == nil || p.host != m.Host {
+			p = &peer{host: m.Host, role: RoleUnknown, source: None, next: now}
+		}
+		n.peers[m.ID] = p
+	}
+}
+
+// me is this member's configuration, nil if it has none.
+func (n *Node) me() *MemberConfig { return n.cfg.Member(n.self) }
+
 // Step tells the node what happened and returns what must be done, in order.
 func (n *Node) Step(ev Event, now time.Time) []Effect {
 	var out effects
+	n.take(ev, now, &out)
+	n.settle()
+	n.advanceCommit()
+	n.tick(now, &out)
+	n.chooseSource(now)
+	return out
+}
+
+func (n *Node) take(ev Event, now time.Time, out *effects) {
 	switch ev := ev.(type) {
 	case Tick:
-		// the clock alone, below
+		// the clock alone: see tick
 	case HeartbeatRequest:
-		n.onHeartbeatRequest(ev, now, &out)
+		n.onHeartbeatRequest(ev, now, out)
 	case HeartbeatReply:
-		n.onHeartbeatReply(ev, now, &out)
+		n.onHeartbeatReply(ev, now, out)
 	case HeartbeatFailed:
 		n.onHeartbeatFailed(ev, now)
 	case VoteRequest:
-		n.onVoteRequest(ev, now, &out)
+		n.onVoteRequest(ev, now, out)
 	case VoteReply:
-		n.onVoteReply(ev, now, &out)
+		n.onVoteReply(ev, now, out)
 	case Position:
-		n.onPosition(ev, now)
+		n.onPosition(ev, now, out)
 	case Applied:
 		n.onApplied(ev.OpTime, ev.Durable)
-	case Rolled:
-		n.onRolled(ev)
-	case PrimaryAlive:
-		n.onPrimaryAlive(ev, now)
+	case SourceAlive:
+		n.onSourceAlive(ev, now)
 	case StepUp:
-		n.onStepUp(ev, now, &out)
+		n.onStepUp(ev, now, out)
 	case AttemptStepDown:
 		n.stepping = ev.On && n.role == RolePrimary
 	case StepDown:
-		n.onStepDown(ev, now, &out)
+		n.onStepDown(ev, now, out)
 	case Freeze:
-		n.freeze = ev.Until
-	case Recover:
-		n.onRecover(ev)
+		n.onFreeze(ev)
 	case Drained:
-		n.onDrained(ev)
+		n.onDrained(ev, now)
 	case Reconfig:
-		n.onReconfig(ev, now)
+		n.onReconfig(ev, now, out)
+	default:
+		n.takeState(ev)
 	}
-	n.advanceCommit()
-	n.tick(now, &out)
-	return out
 }
 
 // tick does what the time alone demands.
 func (n *Node) tick(now time.Time, out *effects) {
+	if n.self == None {
+		n.ballot, n.primary = nil, None
+	}
 	n.sendHeartbeats(now, out)
 	switch {
+	case n.self == None:
 	case n.role == RolePrimary:
 		n.leadTick(now, out)
 	case n.ballot != nil:
@@ -179,17 +185,19 @@ func (n *Node) NextTick() time.Time {
 			next = t
 		}
 	}
-	for i := range n.peers {
-		if i != n.self && !n.peers[i].waiting {
-			earlier(n.peers[i].next)
+	for _, p := range n.peers {
+		if !p.waiting {
+			earlier(p.next)
 		}
 	}
 	earlier(n.catchUp)
-	if n.ballot != nil {
+	switch {
+	case n.self == None:
+	case n.ballot != nil:
 		earlier(n.ballot.until)
-	} else if n.role == RolePrimary {
+	case n.role == RolePrimary:
 		earlier(n.leaseEnd())
-	} else {
+	default:
 		earlier(n.later(n.electionAt))
 		earlier(n.later(n.takeoverAt))
 	}
@@ -211,38 +219,4 @@ func (n *Node) onApplied(op, durable OpTime) {
 	if n.durable.Less(durable) {
 		n.durable = durable
 	}
-	if n.role == RoleStartup2 && !n.applied.IsZero() {
-		n.role = RoleSecondary
-	}
-}
-
-func (n *Node) onRolled(ev Rolled) {
-	n.applied = ev.To
-	if n.applied.Less(n.durable) {
-		n.durable = n.applied
-	}
-	n.onRecover(Recover{})
-}
-
-func (n *Node) onRecover(ev Recover) {
-	if n.role == RolePrimary || n.role == RoleArbiter {
-		return
-	}
-	switch {
-	case ev.Role != 0:
-		n.role = ev.Role
-	case n.applied.IsZero():
-		n.role = RoleStartup2
-	default:
-		n.role = RoleSecondary
-	}
-}
-
-func (n *Node) onReconfig(ev Reconfig, now time.Time) {
-	if ev.Config.Version <= n.cfg.Version || len(ev.Config.Members) != len(n.cfg.Members) {
-		return
-	}
-	n.cfg = ev.Config
-	n.takeoverAt = time.Time{}
-	n.announce(now)
 }

@@ -141,10 +141,10 @@ func TestStaleCandidateGetsNoVote(t *testing.T) {
 	now := time.Unix(1000, 0)
 	voter := func() *Node {
 		cfg := &Config{SetName: "s", Version: 1, Members: ordinary(3), ElectionTimeout: time.Second, HeartbeatInterval: time.Second}
-		return New(cfg, 0, Vote{Term: 3, For: None}, op(50, 3), now, func() float64 { return 0 })
+		return New(cfg, "m0", Vote{Term: 3, For: None}, op(50, 3), now, func() float64 { return 0 })
 	}
 	ask := func(n *Node, from int, term int64, applied OpTime, dry bool) VoteAnswer {
-		for _, e := range n.Step(VoteRequest{From: from, Term: term, Applied: applied, DryRun: dry, Version: 1}, now) {
+		for _, e := range n.Step(VoteRequest{From: from, Term: term, Applied: applied, DryRun: dry, Config: ConfigID{Version: 1}}, now) {
 			if a, ok := e.(VoteAnswer); ok {
 				return a
 			}
@@ -179,9 +179,9 @@ func TestStaleCandidateGetsNoVote(t *testing.T) {
 func TestVoteIsSavedBeforeItIsGiven(t *testing.T) {
 	cfg := &Config{SetName: "s", Version: 1, Members: ordinary(3), ElectionTimeout: time.Second, HeartbeatInterval: time.Second}
 	now := time.Unix(1000, 0)
-	n := New(cfg, 0, Vote{For: None}, OpTime{}, now, func() float64 { return 0 })
+	n := New(cfg, "m0", Vote{For: None}, OpTime{}, now, func() float64 { return 0 })
 	saved := false
-	for _, e := range n.Step(VoteRequest{From: 1, Term: 1, Version: 1}, now) {
+	for _, e := range n.Step(VoteRequest{From: 1, Term: 1, Config: ConfigID{Version: 1}}, now) {
 		switch e := e.(type) {
 		case SaveVote:
 			saved = e.Vote == Vote{Term: 1, For: 1}

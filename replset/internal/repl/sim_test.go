@@ -40,7 +40,7 @@ type letter struct {
 
 func newSim(t *testing.T, seed uint64, members []MemberConfig) *sim {
 	s := &sim{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(1000, 0), cut: map[[2]int]bool{}, won: map[int64]int{}, audited: map[int]int64{}}
-	s.cfg = &Config{SetName: "sim", Version: 1, Members: members, ElectionTimeout: time.Second,
+	s.cfg = &Config{SetName: "sim", Version: 1, Members: numbered(members), ElectionTimeout: time.Second,
 		HeartbeatInterval: 200 * time.Millisecond, CatchUpTimeout: time.Second}
 	n := len(members)
 	s.nodes, s.logs, s.votes, s.commit = make([]*Node, n), make([][]OpTime, n), make([]Vote, n), make([]OpTime, n)
@@ -52,12 +52,20 @@ func newSim(t *testing.T, seed uint64, members []MemberConfig) *sim {
 	return s
 }
 
+// numbered gives each member its place as its number.
+func numbered(members []MemberConfig) []MemberConfig {
+	for i := range members {
+		members[i].ID = i
+	}
+	return members
+}
+
 func ordinary(n int) []MemberConfig {
 	out := make([]MemberConfig, n)
 	for i := range out {
 		out[i] = MemberConfig{Host: fmt.Sprint("m", i), Priority: 1, Votes: 1}
 	}
-	return out
+	return numbered(out)
 }
 
 func (s *sim) last(i int) OpTime {
@@ -69,7 +77,7 @@ func (s *sim) last(i int) OpTime {
 
 func (s *sim) start(i int) {
 	s.commit[i] = OpTime{}
-	s.nodes[i] = New(s.cfg, i, s.votes[i], s.last(i), s.now, s.rnd.Float64)
+	s.nodes[i] = New(s.cfg, s.cfg.Members[i].Host, s.votes[i], s.last(i), s.now, s.rnd.Float64)
 }
 
 func (s *sim) step(i int, ev Event) {
@@ -88,7 +96,7 @@ func (s *sim) perform(i int, e Effect, cause Event) {
 	case SaveVote:
 		s.votes[i] = e.Vote
 	case SendHeartbeat:
-		s.post(i, e.To, e.Request, HeartbeatFailed{From: e.To})
+		s.post(i, e.To, e.Request, HeartbeatFailed{From: e.To, Host: e.Host})
 	case SendVote:
 		s.post(i, e.To, e.Request, nil)
 	case SendStepUp:
@@ -125,7 +133,7 @@ func (s *sim) deliver() {
 			if l.lost != nil {
 				s.step(l.from, l.lost)
 			} else if r, ok := l.ev.(HeartbeatReply); ok {
-				s.step(l.to, HeartbeatFailed{From: r.From})
+				s.step(l.to, HeartbeatFailed{From: r.From, Host: r.Host})
 			}
 		default:
 			s.step(l.to, l.ev)
@@ -156,7 +164,7 @@ func (s *sim) pull(i int) {
 		if s.last(i).Less(n.Progress().Commit) {
 			s.fail("member %d rolls back to %v behind its commit point %v", i, s.last(i), n.Progress().Commit)
 		}
-		s.step(i, Rolled{To: s.last(i)})
+		s.step(i, Rolled{To: s.last(i), Durable: s.last(i)})
 	}
 	next := keep
 	for k := 0; next < len(theirs) && k < 3; k++ {
@@ -164,7 +172,7 @@ func (s *sim) pull(i int) {
 		next++
 	}
 	s.step(i, Applied{OpTime: s.last(i), Durable: s.last(i)})
-	s.post(i, from, Position{From: i, Applied: s.last(i), Durable: s.last(i)}, nil)
+	s.post(i, from, Position{From: i, Direct: true, Term: n.Topology().Term, Version: 1, Applied: s.last(i), Durable: s.last(i)}, nil)
 }
 
 func (s *sim) fail(format string, args ...any) {
