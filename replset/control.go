@@ -137,7 +137,8 @@ func (s *Set) listenAgain(at string) (net.Listener, error) {
 	}
 }
 
-// Wipe destroys the data of member i, which must have been killed: after Restart it copies everything from the primary.
+// Wipe destroys the data of member i, which must have been killed: after Restart it waits (STARTUP) until another member gives
+// it the configuration, and copies everything (STARTUP2).
 func (s *Set) Wipe(i int) error {
 	if err := s.check(i); err != nil {
 		return err

@@ -10,6 +10,9 @@
 // It is not a database for production: data is in memory and ends with the process (Kill and Restart keep it), there
 // are no roles, and what is not implemented is refused with MongoDB's error codes.
 //
+// AddMember, RemoveMember and Reconfigure change the set while it runs, as does replSetReconfig by any client. What a
+// member takes back after a partition is not lost to a test: see RolledBack.
+//
 // With Options.Dir every member keeps its data, vote and configuration in a file. What was confirmed with j: true by a set
 // of one member, or by a majority of any set, is there after the process was killed or the machine crashed at any moment,
 // as long as the disk keeps what it says it has synced. A later Start with the same folder goes on there: same data, oplog

@@ -32,7 +32,7 @@ func namedOn(t *testing.T, network Network, n int, o Options) *Set {
 	return s
 }
 
-func TestMemberThatHungWhileTheOplogMovedOnMissesNothing(t *testing.T) {
+func TestMemberThatHungWhileTheOplogMovedOnIsTooStale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := named(t, 3, Options{OplogEntries: 20})
 		defer s.Close()
@@ -47,6 +47,22 @@ func TestMemberThatHungWhileTheOplogMovedOnMissesNothing(t *testing.T) {
 		}
 		if err := s.Hang(2, false); err != nil {
 			t.Fatal(err)
+		}
+		within(t, 3*time.Second, "RECOVERING", func() bool { return s.Member(2).State() == "RECOVERING" })
+		stale := dialRaw(t, s, 2, "app")
+		e := stale.fails(t, mongoerr.CodeNotPrimaryOrSecondary, "t", bson.D{{Key: "find", Value: "c"}, nearest})
+		if e.Message != "node is recovering" {
+			t.Errorf("%q", e.Message)
+		}
+		stale.nc.Close()
+		time.Sleep(time.Minute) // it does not help itself, as a server does not: its data may be somebody's last
+		if state := s.Member(2).State(); state != "RECOVERING" {
+			t.Errorf("after a minute it is %s", state)
+		}
+		for _, step := range []func(int) error{s.Kill, s.Wipe, s.Restart} {
+			if err := step(2); err != nil {
+				t.Fatal(err)
+			}
 		}
 		c.must(t, "t", insert("last", w(3)))
 		sameData(t, 2, s.Members()[0].current().Store.Latest(), s.Members()[2].current().Store.Latest())

@@ -22,6 +22,7 @@ type Member struct {
 	disk     *command.Disk
 	running  *command.Member
 	changing bool // a Kill or Restart is in progress
+	aside    []RolledBack
 }
 
 // Addr is the address that the member advertises and listens at, "127.0.0.1:41234".

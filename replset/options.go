@@ -29,8 +29,8 @@ type Options struct {
 	HeartbeatInterval time.Duration
 	// CatchUpTimeout is how long a winner pulls what fresher members have before it takes writes; ElectionTimeout if 0.
 	CatchUpTimeout time.Duration
-	// OplogEntries is how many entries a member's oplog keeps; 100,000 if 0. A member that was away for longer, or whose
-	// data was wiped, copies all data.
+	// OplogEntries is how many entries a member's oplog keeps; 100,000 if 0. A member that was away for longer is too stale
+	// to go on and stays in RECOVERING until Wipe and Restart have it copy all data, as a server does.
 	OplogEntries int64
 	// Dir is a folder in which every member keeps its data, vote and configuration in a file of its own, so that a set
 	// started there again goes on where the last one ended, however it ended. A write concern with j: true then waits

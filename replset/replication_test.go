@@ -322,24 +322,3 @@ func TestWipedMemberCopiesFromTheBeginningOrEverything(t *testing.T) {
 		})
 	}
 }
-
-func TestMemberThatWasAwayTooLongCopiesEverything(t *testing.T) {
-	s := quick(t, Options{Members: 3, OplogEntries: 20})
-	p := primaryIndex(t, s)
-	c := dialRaw(t, s, p, "app")
-	c.must(t, "t", insert("first", w(3)))
-	away := (p + 1) % 3
-	if err := s.Kill(away); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 50 {
-		c.must(t, "t", insert(i, majority()))
-	}
-	if err := s.Restart(away); err != nil {
-		t.Fatal(err)
-	}
-	c.must(t, "t", insert("last", w(3)))
-	if got := dialRaw(t, s, away, "app").ids(t); len(got) != 52 {
-		t.Errorf("the member has %d documents", len(got))
-	}
-}

@@ -154,22 +154,15 @@ func closeAll(listeners []net.Listener) {
 func (s *Set) open(m *Member, l net.Listener) *command.Member {
 	o := command.Options{Config: s.opt.unconfigured(), Self: m.index, Host: m.addr, IndexOf: s.indexOf, Disk: m.data(), Listener: l, Logger: s.opt.Logger,
 		Secret: s.secret, Users: s.users, Faults: m.faults, Counters: m.counters,
-		Dial:   func(ctx context.Context, addr string) (net.Conn, error) { return s.opt.Network.Dial(ctx, "tcp", addr) },
-		DiskOf: s.diskOf,
+		Dial: func(ctx context.Context, addr string) (net.Conn, error) { return s.opt.Network.Dial(ctx, "tcp", addr) },
 	}
+	o.KeepAside = m.keepAside
 	s.misbehave(m.index, &o)
 	return command.Open(o)
 }
 
 func (s *Set) indexOf(host string) int {
 	return slices.IndexFunc(s.Members(), func(m *Member) bool { return m.addr == host })
-}
-
-func (s *Set) diskOf(i int) *command.Disk {
-	if all := s.Members(); i >= 0 && i < len(all) {
-		return all[i].data()
-	}
-	return nil
 }
 
 // config is the newest configuration that a running member has.

@@ -194,7 +194,7 @@ func (a *aggregate) run(ctx context.Context, sn *store.Snapshot) (query.Docs, *q
 	if err != nil {
 		return nil, nil, err
 	}
-	return p.Run(recordSource(seq, nil)), p, nil
+	return p.Run(recordSource(seq, nil, false)), p, nil
 }
 
 func (a *aggregate) env(ctx context.Context, sn *store.Snapshot) query.Env {

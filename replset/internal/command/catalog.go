@@ -342,12 +342,25 @@ func runListCollections(_ context.Context, m *Member, r *Request) (bson.D, error
 	var docs []bson.Raw
 	for _, c := range sn.Collections(r.DB) {
 		doc := describe(c, a.nameOnly)
+		if r.Conn.pin != nil {
+			doc = withNext(doc, c.Next())
+		}
 		if a.filter == nil || a.filter.Match(describe(c, false)) {
 			docs = append(docs, doc)
 		}
 	}
 	cur := &cursor{ns: r.DB + ".$cmd.listCollections", src: &listSource{docs}}
 	return m.openList(r, cur, len(docs), a.batchSize)
+}
+
+// withNext tells a member that copies where the collection's numbering of records goes on.
+func withNext(doc bson.Raw, next store.RecordID) bson.Raw {
+	dst, start := bson.BeginDocument(nil)
+	for key, v := range doc.All() {
+		dst = bson.AppendValue(dst, key, v)
+	}
+	dst = bson.AppendInt64(dst, "nextRecord", int64(next))
+	return bson.EndDocument(dst, start)
 }
 
 // openList answers with a cursor over a list whose length is known.

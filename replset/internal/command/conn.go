@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sextantdb/sextant/internal/wire"
+	"github.com/sextantdb/sextant/replset/internal/store"
 )
 
 // Conn is one connection of a client or of another member. All but end belongs to its own goroutine.
@@ -22,9 +23,10 @@ type Conn struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	greeted  bool // a hello with metadata came
-	internal bool // another member's
-	peer     int  // that member's number, or -1
+	greeted  bool            // a hello with metadata came
+	internal bool            // another member's
+	peer     int             // that member's number, or -1
+	pin      *store.Snapshot // all that another member reads on this connection is of this moment; nil: the newest
 	auth     conversation
 	users    []User // authenticated
 

@@ -334,8 +334,10 @@ func (m *Member) nextBatch(ctx context.Context, r *Request, c *cursor, g *getMor
 	if err := c.admits(r, g); err != nil {
 		return nil, false, err
 	}
-	if err := m.checkSource(c); err != nil {
-		return nil, true, err
+	if r.Conn.pin == nil {
+		if err := m.checkSource(c); err != nil {
+			return nil, true, err
+		}
 	}
 	limit := g.batchSize
 	if limit < 0 {
@@ -414,16 +416,27 @@ func runKillCursors(_ context.Context, m *Member, r *Request) (bson.D, error) {
 }
 
 // recordSource turns records into documents, through a projection.
-func recordSource(seq iter.Seq2[store.Record, error], project func(bson.Raw) (bson.Raw, error)) iter.Seq2[bson.Raw, error] {
+func recordSource(seq iter.Seq2[store.Record, error], project func(bson.Raw) (bson.Raw, error), showID bool) iter.Seq2[bson.Raw, error] {
 	return func(yield func(bson.Raw, error) bool) {
 		for rec, err := range seq {
 			doc := rec.Doc
 			if err == nil && project != nil {
 				doc, err = project(doc)
 			}
+			if err == nil && showID {
+				doc = withRecordID(doc, rec.ID)
+			}
 			if !yield(doc, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// withRecordID is what showRecordId makes of a document.
+func withRecordID(doc bson.Raw, id store.RecordID) bson.Raw {
+	dst, start := bson.BeginDocument(make([]byte, 0, len(doc)+19))
+	dst = append(dst, doc[4:len(doc)-1]...)
+	dst = bson.AppendInt64(dst, "$recordId", int64(id))
+	return bson.EndDocument(dst, start)
 }

@@ -16,6 +16,7 @@ import (
 // the process ends; one with a file (OpenDisk) keeps what was synced, whatever ends.
 type Disk struct {
 	store   *store.Store
+	oplog   int64          // how many entries the oplog keeps, 0: as usual
 	journal *store.Journal // nil: in memory
 	closing sync.Once
 
@@ -30,8 +31,11 @@ func NewDisk() *Disk { return NewDiskSized(0) }
 
 // NewDiskSized is an empty disk in memory whose oplog keeps that many entries, or 100,000 if 0.
 func NewDiskSized(oplogEntries int64) *Disk {
-	return &Disk{store: store.NewSized(oplogBounds(oplogEntries)), vote: repl.Vote{For: repl.None}}
+	return &Disk{oplog: oplogEntries, store: store.NewSized(oplogBounds(oplogEntries)), vote: repl.Vote{For: repl.None}}
 }
+
+// bounds are those of the oplog.
+func (d *Disk) bounds() (entries, size int64) { return oplogBounds(d.oplog) }
 
 func oplogBounds(entries int64) (int64, int64) {
 	if entries == 0 {
@@ -56,7 +60,7 @@ func OpenDisk(path string, oplogEntries int64) (*Disk, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Disk{store: s, journal: j, vote: repl.Vote{For: repl.None}, stored: j.Note(configNote)}
+	d := &Disk{oplog: oplogEntries, store: s, journal: j, vote: repl.Vote{For: repl.None}, stored: j.Note(configNote)}
 	if v := j.Note(voteNote); v != nil {
 		d.vote = repl.Vote{Term: intOf(v, "term"), For: int(intOf(v, "for"))}
 	}

@@ -65,7 +65,7 @@ func runFind(_ context.Context, m *Member, r *Request) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cursor{ns: a.ns, uuid: coll.UUID(), noTimeout: a.noTimeout, src: newPullSource(recordSource(seq, q.project))}
+	c := &cursor{ns: a.ns, uuid: coll.UUID(), noTimeout: a.noTimeout, src: newPullSource(recordSource(seq, q.project, a.showRecordID))}
 	if plan.Index != nil {
 		c.index = plan.Index.Spec().Name
 	}

@@ -69,13 +69,16 @@ func (f *following) insist(ev repl.Event) {
 // run pulls until it is cancelled, and begins again after a failure.
 func (f *following) run() {
 	defer f.wg.Done()
-	for pauseFor := time.Duration(0); ; pauseFor = 20 * time.Millisecond {
-		if !pause(f.ctx, time.Now().Add(pauseFor)) {
-			return
-		}
+	for wait := time.Duration(0); pause(f.ctx, time.Now().Add(wait)); {
 		err := f.guarded()
 		if f.ctx.Err() != nil {
 			return
+		}
+		switch wait = 20 * time.Millisecond; {
+		case errors.Is(err, errCopied):
+			wait = 0
+		case errors.Is(err, errStale), errors.Is(err, errRefused):
+			wait = f.m.patience()
 		}
 		f.m.log.Debug("pulling the oplog failed", "member", f.m.self, "from", f.host, "error", err)
 	}
@@ -110,6 +113,9 @@ func (f *following) pull() error {
 			return f.diverged(lc, last)
 		}
 		first = first[1:]
+	}
+	if role := f.m.state.Load().Role; role == repl.RoleRollback || role == repl.RoleStartup2 || role == repl.RoleRecover {
+		f.insist(f.m.rolled()) // whatever was amiss, this member goes on
 	}
 	for {
 		if err := f.apply(first); err != nil {

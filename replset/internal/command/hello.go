@@ -309,5 +309,8 @@ func (c *Conn) recognise(token bson.Raw) {
 	from, ok := token.Lookup("from").AsInt64OK()
 	if secret == c.m.opt.Secret && secret != "" && ok {
 		c.internal, c.peer = true, int(from)
+		if copies, _ := token.Lookup("copies").BooleanOK(); copies {
+			c.pin = c.m.Store.Latest()
+		}
 	}
 }

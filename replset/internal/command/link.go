@@ -138,7 +138,12 @@ func (l *link) give(lc *linkConn) {
 }
 
 // connect dials and introduces this member.
-func (l *link) connect(ctx context.Context) (*linkConn, error) {
+func (l *link) connect(ctx context.Context) (*linkConn, error) { return l.introduce(ctx, false) }
+
+// pinned is a connection on which all reads see the other's data at one moment.
+func (l *link) pinned(ctx context.Context) (*linkConn, error) { return l.introduce(ctx, true) }
+
+func (l *link) introduce(ctx context.Context, copies bool) (*linkConn, error) {
 	if err := l.m.opt.Faults.reach(ctx, l.to); err != nil {
 		return nil, err
 	}
@@ -158,7 +163,7 @@ func (l *link) connect(ctx context.Context) (*linkConn, error) {
 	_, err = lc.roundTrip(ctx, "admin", bson.D{
 		{Key: "hello", Value: int32(1)},
 		{Key: "client", Value: bson.D{{Key: "application", Value: bson.D{{Key: "name", Value: AppName(l.m.self)}}}}},
-		{Key: "sextantMember", Value: bson.D{{Key: "from", Value: int32(l.m.self)}, {Key: "secret", Value: l.m.opt.Secret}}},
+		{Key: "sextantMember", Value: bson.D{{Key: "from", Value: int32(l.m.self)}, {Key: "secret", Value: l.m.opt.Secret}, {Key: "copies", Value: copies}}},
 	})
 	if err != nil {
 		return nil, err

@@ -48,11 +48,12 @@ type Options struct {
 	IndexOf  func(host string) int // another member's number, -1 if it is none of this process; nil: nobody's is known
 	Dial     func(ctx context.Context, addr string) (net.Conn, error)
 	Logger   *slog.Logger
-	DiskOf   func(member int) *Disk // another member's, for a copy of all data; it may answer nil
-	Secret   string                 // shared by the members: who knows it on a connection is a member
-	Users    *Users                 // nil: no authentication
+	Secret   string // shared by the members: who knows it on a connection is a member
+	Users    *Users // nil: no authentication
 	Faults   *Faults
 	Counters *Counters
+
+	KeepAside func([]store.Lost) error // takes what a rollback is about to take back; nil: nobody does
 
 	Misbehave Misbehave
 	StaleTags []Tag

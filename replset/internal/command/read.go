@@ -15,6 +15,9 @@ import (
 // at all was decided by the dispatcher (the flag Reads).
 func (m *Member) Read(r *Request) (*store.Snapshot, error) {
 	rc := r.ReadConcern
+	if r.Conn.pin != nil {
+		return r.Conn.pin, nil
+	}
 	if after := rc.AfterClusterTime; !after.IsZero() {
 		if err := m.awaitTime(r.ctx, after, rc.Level == "majority"); err != nil {
 			return nil, err

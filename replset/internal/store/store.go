@@ -175,9 +175,10 @@ func (s *Store) TruncateAfter(op OpTime) error {
 	return nil
 }
 
-// Adopt replaces everything with a copy of another store's newest data: the initial
-// sync of a member whose sync source lives in the same process. Sharing is safe:
-// trees are copied under the source's writer lock and only their nodes are shared.
+// Adopt replaces everything with a copy of another store's newest data, such as a
+// Copy's: the end of an initial sync. What this store has in "local", save the oplog,
+// stays. Sharing is safe: trees are copied under the source's writer lock and only
+// their nodes are shared.
 func (s *Store) Adopt(from *Store) {
 	from.wmu.Lock()
 	root := from.Latest().detach()
@@ -185,6 +186,7 @@ func (s *Store) Adopt(from *Store) {
 	s.wmu.Lock()
 	defer s.wmu.Unlock()
 	root.lineage = s.Latest().lineage + 1
+	root.keepLocal(s.Latest())
 	s.install(root)
 }
 

@@ -1,0 +1,77 @@
+package replset
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/replset/internal/store"
+)
+
+// RolledBack is a change that a member had made and has taken back, since no majority ever had it.
+type RolledBack struct {
+	Namespace string         // "db.collection"; of a command, such as one that made a collection, "db.$cmd"
+	ID        bson.RawValue  // the document's _id; none for a command
+	Document  bson.Raw       // as it was before it was taken back; nil when the change that was lost is a deletion
+	TS        bson.Timestamp // of the newest oplog entry about it
+	Term      int64          // in which that was written
+}
+
+// RolledBack are the changes that member i has taken back since the set was started, the oldest first: one for each
+// document and rollback. With Options.Dir the documents are also in files, Dir/rollback/<namespace>/member<i>.<time>.bson,
+// one BSON document after the other; there they stay. It is nil for a member that does not exist.
+func (s *Set) RolledBack(i int) []RolledBack {
+	if s.check(i) != nil {
+		return nil
+	}
+	m := s.Member(i)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]RolledBack(nil), m.aside...)
+}
+
+// keepAside keeps what the member is about to take back.
+func (m *Member) keepAside(lost []store.Lost) error {
+	if err := m.writeAside(lost); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, l := range lost {
+		m.aside = append(m.aside, RolledBack{Namespace: l.NS, ID: l.ID, Document: l.Doc, TS: l.OpTime.TS, Term: l.OpTime.Term})
+	}
+	return nil
+}
+
+// writeAside writes the documents into files by namespace, synced.
+func (m *Member) writeAside(lost []store.Lost) error {
+	if m.set.opt.Dir == "" {
+		return nil
+	}
+	byNS := map[string][]byte{}
+	for _, l := range lost {
+		if l.Doc != nil {
+			byNS[l.NS] = append(byNS[l.NS], l.Doc...)
+		}
+	}
+	name := fmt.Sprintf("member%d.%s.bson", m.index, time.Now().UTC().Format("2006-01-02T15-04-05.000000000"))
+	for ns, docs := range byNS {
+		dir := filepath.Join(m.set.opt.Dir, "rollback", url.PathEscape(ns))
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(docs)
+		if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package replset
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/mongoerr"
+)
+
+// lockedBuffer is a log that a test can read.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// loseWrites has a primary that is cut off make writes that no majority gets, heals, and returns when they are gone.
+func loseWrites(t *testing.T, s *Set, watch func()) (old int) {
+	t.Helper()
+	old = primaryIndex(t, s)
+	c := dialRaw(t, s, old, "app")
+	defer c.nc.Close()
+	all := len(s.Members())
+	for _, id := range []string{"changed", "deleted", "kept"} {
+		c.must(t, "t", insert(id, w(all)))
+	}
+	others := slices.DeleteFunc([]int{0, 1, 2}, func(i int) bool { return i == old })
+	if err := s.Partition([]int{old}, others); err != nil {
+		t.Fatal(err)
+	}
+	c.must(t, "t", insert("lost", w(1)))
+	c.must(t, "t", bson.D{{Key: "update", Value: "c"}, {Key: "updates", Value: bson.A{bson.D{{Key: "q", Value: bson.D{{Key: "_id", Value: "changed"}}},
+		{Key: "u", Value: bson.D{{Key: "$set", Value: bson.D{{Key: "n", Value: 1}}}}}}}}, {Key: "writeConcern", Value: w(1)}})
+	c.must(t, "t", bson.D{{Key: "delete", Value: "c"}, {Key: "deletes", Value: bson.A{bson.D{{Key: "q", Value: bson.D{{Key: "_id", Value: "deleted"}}}, {Key: "limit", Value: 1}}}},
+		{Key: "writeConcern", Value: w(1)}})
+	within(t, 5*time.Second, "a primary on the other side", func() bool { q := s.Primary(); return q != nil && q.Index() != old })
+	d := dialRaw(t, s, primaryIndex(t, s), "app")
+	defer d.nc.Close()
+	d.must(t, "t", insert("new", majority()))
+	within(t, 5*time.Second, "the minority's primary to step down", func() bool { return s.Member(old).State() == "SECONDARY" })
+	if watch != nil {
+		watch()
+	}
+	s.Heal()
+	within(t, 10*time.Second, "rollback", func() bool { return len(s.RolledBack(old)) > 0 })
+	within(t, 10*time.Second, "all to be equal", func() bool {
+		return s.Member(old).current().HasAllOf(s.Member(primaryIndex(t, s)).current())
+	})
+	return old
+}
+
+func wantLost(t *testing.T, lost []RolledBack) {
+	t.Helper()
+	got := map[string]string{}
+	for _, l := range lost {
+		id, _ := l.ID.StringValueOK()
+		got[id] = "gone"
+		if l.Document != nil {
+			got[id] = l.Document.String()
+		}
+		if l.Namespace != "t.c" || l.Term != 1 || l.TS.IsZero() {
+			t.Errorf("%+v", l)
+		}
+	}
+	if len(got) != 3 || got["deleted"] != "gone" || !strings.Contains(got["changed"], `"n"`) || !strings.Contains(got["lost"], "lost") {
+		t.Errorf("kept aside: %v", got)
+	}
+}
+
+// TestWhatARollbackTakesBackIsKeptAside: an insert, an update and a deletion that no majority had.
+func TestWhatARollbackTakesBackIsKeptAside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log lockedBuffer
+		s := named(t, 3, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		defer s.Close()
+		states := map[string]bool{}
+		old := loseWrites(t, s, func() {
+			for i := range 3 { // slow enough to be seen
+				if err := s.Delay(i, 50*time.Millisecond, MemberApp(0)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			go func() {
+				c := dialRaw(t, s, 0, "app")
+				defer c.nc.Close()
+				for len(s.RolledBack(0)) == 0 {
+					time.Sleep(5 * time.Millisecond)
+					state := s.Member(0).State()
+					if state == "ROLLBACK" && !states[state] {
+						h := helloOf(t, c)
+						if secondary, _ := h.Lookup("secondary").BooleanOK(); secondary {
+							t.Errorf("hello in ROLLBACK: %v", h)
+						}
+						c.fails(t, mongoerr.CodeNotPrimaryOrSecondary, "t", bson.D{{Key: "find", Value: "c"}, nearest})
+					}
+					states[state] = true
+				}
+			}()
+		})
+		time.Sleep(time.Second)
+		if old != 0 || !states["ROLLBACK"] {
+			t.Errorf("member %d was in %v", old, states)
+		}
+		wantLost(t, s.RolledBack(old))
+		for i := range 3 {
+			if i != old && len(s.RolledBack(i)) > 0 {
+				t.Errorf("member %d took back %v", i, s.RolledBack(i))
+			}
+		}
+		if n := strings.Count(log.String(), "rolled back"); n != 1 {
+			t.Errorf("%d lines about the rollback:\n%s", n, log.String())
+		}
+		if got := dialIDs(t, s, old); !slices.Equal(got, []string{`"changed"`, `"deleted"`, `"kept"`, `"new"`}) {
+			t.Errorf("it has %v", got)
+		}
+	})
+}
+
+func dialIDs(t *testing.T, s *Set, i int) []string {
+	t.Helper()
+	c := dialRaw(t, s, i, "app")
+	defer c.nc.Close()
+	return c.ids(t)
+}
+
+func TestRollbackWritesAFileBelowTheDataFolder(t *testing.T) {
+	dir := t.TempDir()
+	s := Run(t, Options{Members: 3, Dir: dir, ElectionTimeout: 300 * time.Millisecond})
+	wantLost(t, s.RolledBack(loseWrites(t, s, nil)))
+	files, err := filepath.Glob(filepath.Join(dir, "rollback", "t.c", "*.bson"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("files %v, %v", files, err)
+	}
+	data, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for len(data) > 4 {
+		size := int(data[0]) | int(data[1])<<8 | int(data[2])<<16
+		if err := bson.Raw(data[:size]).Validate(); err != nil {
+			t.Fatal(err)
+		}
+		data, n = data[size:], n+1
+	}
+	if n != 2 {
+		t.Errorf("%d documents in the file; two were lost, and a deletion", n)
+	}
+}
