@@ -60,6 +60,13 @@ type Config struct {
 	// IndexInfo, does not depend on it.
 	BSON bson.Options
 
+	// HeartbeatTimeout, if it is not 0, notices a member that hangs: one that keeps its connections open and answers
+	// nothing. The client then looks for a sign of life twice in this time, beside the hello that waits for news; after
+	// one and a half times this time at the latest the member counts as unreachable, the operations in flight on it fail
+	// with an error of the network, which the client retries on another member where it may, and the next ones go
+	// elsewhere. 5 s is a good value where pauses of a server are shorter; at least 500 ms. 0 leaves it to the limits of
+	// the specification: ConnectTimeout and one HeartbeatFrequency, 20 s as a rule.
+	HeartbeatTimeout time.Duration
 	// Strict makes every warning an error: for tools, and for a configuration that is this program's own.
 	Strict bool
 	// Warnings are the options of the connection string that are unknown or have no valid value, each with a suggestion.

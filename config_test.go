@@ -77,6 +77,8 @@ func TestUnusableConfigurationsAreRefusedByName(t *testing.T) {
 		"maxPoolSize":           func(c *Config) { c.MaxPoolSize = new(-1) },
 		"maxConnecting":         func(c *Config) { c.MaxConnecting = -1 },
 		"heartbeatFrequencyMS":  func(c *Config) { c.HeartbeatFrequency = time.Millisecond },
+		"HeartbeatTimeout":      func(c *Config) { c.HeartbeatTimeout = -time.Second },
+		"HeartbeatTimeout is 1": func(c *Config) { c.HeartbeatTimeout = time.Millisecond },
 		"localThresholdMS":      func(c *Config) { c.LocalThreshold = new(-time.Second) },
 		"timeoutMS":             func(c *Config) { c.Timeout = -1 },
 		"serverMonitoringMode":  func(c *Config) { c.ServerMonitoringMode = "guess" },

@@ -77,6 +77,7 @@ func (c *Config) cluster() (*cluster.Config, error) {
 		ServerSelectionTimeout: c.ServerSelectionTimeout, MonitoringMode: c.ServerMonitoringMode,
 		MaxPoolSize: c.MaxPoolSize, MinPoolSize: c.MinPoolSize, MaxConnecting: c.MaxConnecting, MaxIdleTime: c.MaxIdleTime,
 		WaitTimeout: c.WaitQueueTimeout, Monitor: c.Monitor, ConnectTimeout: c.ConnectTimeout,
+		HeartbeatTimeout: c.HeartbeatTimeout,
 	}
 	return cc, nil
 }

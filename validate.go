@@ -101,6 +101,9 @@ func (c *Config) checkTimes() error {
 	if c.HeartbeatFrequency != 0 && c.HeartbeatFrequency < topology.MinHeartbeatInterval {
 		return configError("heartbeatFrequencyMS is %v: at least %v is needed", c.HeartbeatFrequency, topology.MinHeartbeatInterval)
 	}
+	if c.HeartbeatTimeout != 0 && c.HeartbeatTimeout < topology.MinHeartbeatInterval {
+		return configError("HeartbeatTimeout is %v: 0, or at least %v", c.HeartbeatTimeout, topology.MinHeartbeatInterval)
+	}
 	return nil
 }
 

@@ -63,7 +63,7 @@ func BenchmarkCheckOut(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		pc, err := s.CheckOut(b.Context())
+		pc, err := s.CheckOut(b.Context(), topology.Want{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -38,7 +38,9 @@ func (m *monitor) check() outcome {
 	a, err := m.ask(ctx, awaited)
 	a.awaited, a.took = awaited, time.Since(start)
 	cut, restart := m.end(ctx)
-	if cut && err == nil {
+	if hung := silence(ctx); hung != nil {
+		cut, restart, err, m.ended = false, false, hung, time.Now()
+	} else if cut && err == nil {
 		err = ctx.Err()
 	}
 	var s *topology.Server
@@ -70,15 +72,15 @@ func (m *monitor) ask(ctx context.Context, awaited bool) (answer, error) {
 		m.sock = sock
 		return answer{reply: sock.Hello(), rtt: sock.RTT()}, nil
 	}
-	limit := *m.c.cfg.ConnectTimeout
+	limit := m.c.cfg.patience()
 	if limit > 0 && awaited {
-		limit += m.c.cfg.Topology.HeartbeatInterval
+		limit = *m.c.cfg.ConnectTimeout
+		if limit > 0 {
+			limit += m.c.cfg.Topology.HeartbeatInterval
+		}
 	}
-	if limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, limit)
-		defer cancel()
-	}
+	ctx, cancel := within(ctx, limit)
+	defer cancel()
 	start := time.Now()
 	reply, err := m.sock.Check(ctx, m.version, m.c.cfg.Topology.HeartbeatInterval)
 	a := answer{reply: reply, rtt: time.Since(start)}
@@ -105,6 +107,9 @@ func (m *monitor) failed(err error) outcome {
 func (m *monitor) succeeded(s *topology.Server, a answer) outcome {
 	before := m.version
 	m.version = nil
+	m.mu.Lock()
+	m.heard = time.Now()
+	m.mu.Unlock()
 	if m.c.streaming && s.TopologyVersion.Set {
 		m.version, _ = a.reply.Lookup("topologyVersion").DocumentOK()
 	}
@@ -131,57 +136,4 @@ func (m *monitor) publish(e event.HeartbeatEvent) {
 		e.ConnectionID = m.sock.ID()
 	}
 	m.c.publisher.heartbeat(e)
-}
-
-// quickSamples is the number of round trips measured at the least interval before the pace falls to the heartbeat's: the
-// first one, of a handshake in a process that is just starting, is often much too long.
-const quickSamples = 5
-
-// measure is the body of the goroutine that measures round trips while the member streams, for a streamed reply says
-// nothing about the way. Its failures are nobody's business: the monitor will notice.
-func (m *monitor) measure() {
-	opts := m.opts
-	var sock *conn.Conn
-	defer func() {
-		if sock != nil {
-			sock.Close()
-		}
-	}()
-	for n := 0; ; n++ {
-		var rtt time.Duration
-		var err error
-		if rtt, sock, err = m.ping(sock, &opts); err == nil {
-			m.c.report(topology.RTTSample{Addr: m.addr, RTT: rtt})
-		}
-		pace := m.c.cfg.Topology.HeartbeatInterval
-		if n < quickSamples {
-			pace = topology.MinHeartbeatInterval
-		}
-		if !m.sleep(pace, nil) {
-			return
-		}
-	}
-}
-
-// ping takes one sample, on the connection or on a new one.
-func (m *monitor) ping(sock *conn.Conn, opts *conn.Options) (time.Duration, *conn.Conn, error) {
-	if sock == nil {
-		sock, err := conn.Open(m.ctx, m.addr, opts)
-		if err != nil {
-			return 0, nil, err
-		}
-		return sock.RTT(), sock, nil
-	}
-	ctx := m.ctx
-	if limit := *m.c.cfg.ConnectTimeout; limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, limit)
-		defer cancel()
-	}
-	start := time.Now()
-	if _, err := sock.Check(ctx, nil, 0); err != nil {
-		sock.Close()
-		return 0, nil, err
-	}
-	return time.Since(start), sock, nil
 }

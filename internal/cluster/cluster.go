@@ -44,6 +44,7 @@ type Config struct {
 	ServerSelectionTimeout time.Duration  // 30 s
 	ConnectTimeout         *time.Duration // 10 s; 0 is no limit
 	MonitoringMode         string         // ModeAuto
+	HeartbeatTimeout       time.Duration  // silence after which a member counts as hung; 0: as connectTimeoutMS and heartbeat have it
 
 	MaxPoolSize   *int          // 100; 0 is no limit
 	MinPoolSize   int           // 0
@@ -73,7 +74,8 @@ func (c *Config) complete() {
 // Cluster is the deployment as one client sees it.
 type Cluster struct {
 	cfg       Config
-	streaming bool // the monitoring mode allows it
+	streaming bool          // the monitoring mode allows it
+	pace      time.Duration // between signs of life of a member
 	publisher *publisher
 
 	view     atomic.Pointer[view]
@@ -103,7 +105,7 @@ type view struct {
 func New(cfg Config) *Cluster {
 	cfg.complete()
 	c := &Cluster{
-		cfg: cfg, streaming: streamingAllowed(cfg.MonitoringMode),
+		cfg: cfg, streaming: streamingAllowed(cfg.MonitoringMode), pace: cfg.pace(),
 		publisher: newPublisher(cfg.Monitor),
 		inbox:     make(chan report), closing: make(chan struct{}), ended: make(chan struct{}),
 	}

@@ -115,7 +115,7 @@ func TestSelectionPrefersTheMemberWithFewerOperations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pc, err := busy.CheckOut(t.Context())
+		pc, err := busy.CheckOut(t.Context(), topology.Want{Address: "b:1"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -269,11 +269,11 @@ func TestReportedErrorIsSeenWhenReportReturns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pc, err := srv.CheckOut(t.Context())
+		pc, err := srv.CheckOut(t.Context(), topology.Want{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := srv.CheckOut(t.Context())
+		second, err := srv.CheckOut(t.Context(), topology.Want{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -282,7 +282,7 @@ func TestReportedErrorIsSeenWhenReportReturns(t *testing.T) {
 		if s := c.Description().Server("a:1"); s.Kind.Known() || !errors.Is(s.Err, net.ErrClosed) {
 			t.Errorf("after the report the member is %v (%v)", s.Kind, s.Err)
 		}
-		_, err = srv.CheckOut(t.Context())
+		_, err = srv.CheckOut(t.Context(), topology.Want{})
 		if !mongoerr.IsPoolCleared(err) || !errors.Is(err, net.ErrClosed) {
 			t.Errorf("the pool was not cleared: %v", err)
 		}
@@ -439,7 +439,7 @@ func TestMemberThatStaysUnknownWhileStreamingIsCheckedAnew(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pc, err := srv.CheckOut(t.Context())
+		pc, err := srv.CheckOut(t.Context(), topology.Want{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -554,7 +554,7 @@ func TestFailedLoginIsToldAtOnceWithItsCause(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = srv.CheckOut(t.Context()) // the script does not know saslStart: its answer is nonsense
+		_, err = srv.CheckOut(t.Context(), topology.Want{}) // the script does not know saslStart: its answer is nonsense
 		if !mongoerr.IsAuth(err) {
 			t.Fatalf("error %v", err)
 		}
@@ -567,5 +567,84 @@ func TestFailedLoginIsToldAtOnceWithItsCause(t *testing.T) {
 		if !contains(kinds(c), "a:1 Unknown") {
 			t.Errorf("after a failed login: %s", kinds(c))
 		}
+	})
+}
+
+// TestWhoWaitsAtASupersededPrimaryLeaves, unless it wants this very member, or anybody.
+func TestWhoWaitsAtASupersededPrimaryLeaves(t *testing.T) {
+	for name, k := range map[string]struct {
+		want   topology.Want
+		leaves bool
+	}{
+		"a write":                 {topology.Want{Write: true}, true},
+		"a read from the primary": {topology.Want{}, true},
+		"a read from anybody":     {topology.Want{ReadPref: readpref.Nearest()}, false},
+		"a cursor":                {topology.Want{Address: "a:1"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, list := setOf3()
+			cfg := seeds("a:1")
+			cfg.MaxPoolSize = new(1)
+			inBubble(t, s, cfg, func(t *testing.T, c *cluster.Cluster) {
+				srv, err := c.Select(t.Context(), topology.Want{Write: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				only, err := srv.CheckOut(t.Context(), topology.Want{Write: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				start, got := time.Now(), make(chan error)
+				go func() {
+					_, err := srv.CheckOut(ctx, k.want)
+					got <- err
+				}()
+				time.AfterFunc(time.Second, func() {
+					list[0].become(func(m *member) { m.hello = setField(setField(m.hello, "isWritablePrimary", false), "secondary", true) })
+				})
+				time.AfterFunc(3*time.Second, func() {
+					list[1].become(func(m *member) { m.hello = setField(setField(m.hello, "isWritablePrimary", true), "secondary", false) })
+				})
+				err = <-got
+				took := time.Since(start)
+				if k.leaves && (took != 3*time.Second || !mongoerr.IsPoolCleared(err)) {
+					t.Errorf("left after %v: %v", took, err)
+				}
+				if !k.leaves && (took != time.Minute || !errors.Is(err, context.DeadlineExceeded)) {
+					t.Errorf("did not wait: %v after %v", err, took)
+				}
+				only.CheckIn()
+			})
+		})
+	}
+}
+
+// TestSilenceIsNoticedByTheHeartbeatTimeout: a slow member is not silent, and one that hangs is known in time.
+func TestSilenceIsNoticedByTheHeartbeatTimeout(t *testing.T) {
+	s, list := setOf3()
+	list[1].delay = 2400 * time.Millisecond
+	cfg := seeds("a:1")
+	cfg.HeartbeatTimeout = 5 * time.Second
+	inBubble(t, s, cfg, func(t *testing.T, c *cluster.Cluster) {
+		selectAddr(t, c, topology.Want{Write: true})
+		time.Sleep(40 * time.Second)
+		if got := kinds(c); !contains(got, "b:1 RSSecondary") {
+			t.Fatalf("a slow member was given up: %s", got)
+		}
+		list[1].mu.Lock()
+		list[1].hung = true
+		list[1].mu.Unlock()
+		time.Sleep(7500 * time.Millisecond)
+		synctest.Wait()
+		b := c.Description().Server("b:1")
+		if b.Kind.Known() || !mongoerr.IsTimeout(b.Err) || !contains(b.Err.Error(), "no sign of life for 5 s") {
+			t.Errorf("after 7.5 s: %v, %v", b.Kind, b.Err)
+		}
+		if got := kinds(c); !contains(got, "a:1 RSPrimary") || !contains(got, "c:1 RSSecondary") {
+			t.Errorf("the others: %s", got)
+		}
+		time.Sleep(time.Minute)
 	})
 }

@@ -24,8 +24,9 @@ type monitor struct {
 	wake   chan struct{} // capacity 1: a check is wanted soon
 
 	mu      sync.Mutex // guards what follows
-	current context.CancelFunc
+	current context.CancelCauseFunc
 	awaited bool          // the current check waits for news
+	heard   time.Time     // when the member last answered a check
 	restart bool          // the current check was cancelled to begin anew at once
 	fresh   bool          // the next check must not wait for news
 	checked chan struct{} // closed when the next check has been reported
@@ -76,7 +77,7 @@ func (m *monitor) rest(cancelled bool) {
 	if !m.sleep(topology.MinHeartbeatInterval-since, nil) {
 		return
 	}
-	pause := m.c.cfg.Topology.HeartbeatInterval
+	pause := m.c.pace
 	if !cancelled {
 		pause -= max(since, topology.MinHeartbeatInterval)
 	}
@@ -111,7 +112,7 @@ func (m *monitor) request() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if m.awaited {
-			m.cut(true)
+			m.cut(true, nil)
 		}
 	}
 }
@@ -120,14 +121,14 @@ func (m *monitor) request() {
 func (m *monitor) cancelCheck(restart bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.cut(restart)
+	m.cut(restart, nil)
 }
 
 // cut is called under mu.
-func (m *monitor) cut(restart bool) {
+func (m *monitor) cut(restart bool, cause error) {
 	if m.current != nil {
 		m.restart = m.restart || restart
-		m.current()
+		m.current(cause)
 	}
 }
 
@@ -136,7 +137,7 @@ func (m *monitor) refresh() <-chan struct{} {
 	m.mu.Lock()
 	checked := m.checked
 	if m.awaited {
-		m.cut(true)
+		m.cut(true, nil)
 	} else {
 		m.fresh = true
 	}
@@ -155,7 +156,7 @@ func (m *monitor) begin() (ctx context.Context, awaited bool) {
 	case <-m.wake:
 	default:
 	}
-	ctx, cancel := context.WithCancel(m.ctx)
+	ctx, cancel := context.WithCancelCause(m.ctx)
 	m.mu.Lock()
 	awaited = m.sock != nil && m.version != nil && !m.fresh
 	m.current, m.awaited, m.restart, m.fresh = cancel, awaited, false, false
@@ -170,7 +171,7 @@ func (m *monitor) begin() (ctx context.Context, awaited bool) {
 func (m *monitor) end(ctx context.Context) (cancelled, restart bool) {
 	m.mu.Lock()
 	cancelled, restart = ctx.Err() != nil, m.restart
-	m.current()
+	m.current(nil)
 	m.current, m.awaited = nil, false
 	m.mu.Unlock()
 	if !cancelled {

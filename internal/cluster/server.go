@@ -38,14 +38,25 @@ func (s *Server) Address() string { return s.addr }
 // Load is the number of operations of this client that use a connection to the member or wait for one.
 func (s *Server) Load() int { return s.pool.Load() }
 
-// CheckOut hands out a connection to the member. The error is a *mongoerr.Error; after Close of the client it wraps
-// mongoerr.ErrClientClosed.
-func (s *Server) CheckOut(ctx context.Context) (*pool.Conn, error) {
-	pc, err := s.pool.CheckOut(ctx)
+// CheckOut hands out a connection to the member, for an operation that selected it with w. The error is a
+// *mongoerr.Error; after Close of the client it wraps mongoerr.ErrClientClosed. Who waits for a connection while the
+// member ceases to be what was wanted, and another member is, waits no longer: the error wraps mongoerr.ErrPoolCleared,
+// and the operation may select again.
+func (s *Server) CheckOut(ctx context.Context, w topology.Want) (*pool.Conn, error) {
+	pc, err := s.pool.CheckOutWatching(ctx, func() (<-chan struct{}, bool) {
+		v := s.c.view.Load()
+		return v.changed, v.superseded(s, w)
+	})
 	if err != nil && s.c.closed.Load() && errors.Is(err, mongoerr.ErrPoolClosed) {
 		return nil, closedError()
 	}
 	return pc, err
+}
+
+// superseded says whether a member that was selected for w has become unsuitable while others are not. What asked for
+// this very member stays.
+func (v *view) superseded(s *Server, w topology.Want) bool {
+	return w.Address == "" && v.servers[s.addr] == s && !v.desc.Suits(w, s.addr) && len(v.desc.Candidates(w, time.Time{})) > 0
 }
 
 // ReportError tells the cluster that a command failed on a connection: that the connection broke, or that the member

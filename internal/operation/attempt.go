@@ -14,7 +14,7 @@ import (
 // attempt sends the command once. done says that the call is over, with or without an error; else err is what the
 // retry decides on, and sent says whether the member may have seen the command.
 func (c *call) attempt(ctx context.Context, s *cluster.Server) (done, sent bool, err error) {
-	pc, err := s.CheckOut(ctx)
+	pc, err := s.CheckOut(ctx, c.want())
 	if err != nil {
 		if auth := authFailure(err); auth != nil {
 			err = auth
@@ -124,8 +124,27 @@ func (c *call) lost(ctx context.Context, s *cluster.Server, pc *pool.Conn, err e
 	if ctx.Err() == nil {
 		s.ReportError(err, pc)
 	}
+	if cause := pc.Interrupted(); cause != nil {
+		err = interruptedError(err, cause)
+	}
 	return c.decorate(err, pc.Address())
 }
+
+// interruptedError is the error of a command whose connection the pool closed, since the member answered its monitor no
+// more: a failure of the network, for which the member's own failure is the reason.
+func interruptedError(err, cause error) error {
+	e := mongoerr.Wrap(mongoerr.StageRead, memberFailure{cause}, "the command was given up with its member")
+	if m, ok := err.(*mongoerr.Error); ok {
+		e.Stage, e.Server = m.Stage, m.Server
+	}
+	return e
+}
+
+// memberFailure tells what a monitor met. It does not unwrap: a deadline of the monitor's is none of the caller's.
+type memberFailure struct{ cause error }
+
+func (f memberFailure) Error() string { return f.cause.Error() }
+func (f memberFailure) Timeout() bool { return mongoerr.IsTimeout(f.cause) }
 
 // scan reads a reply once: cluster time, operation time, and whether it is an error. The error holds a copy.
 func (r *wireReply) scan(s *sessions) *mongoerr.Error {

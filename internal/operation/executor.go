@@ -121,11 +121,15 @@ func (c *call) turnedAway(err error, sent bool) bool {
 	return true
 }
 
-func (c *call) selectServer(ctx context.Context) (*cluster.Server, error) {
-	want := topology.Want{
+func (c *call) want() topology.Want {
+	return topology.Want{
 		Write: c.op.Kind == Write, ReadPref: c.op.ReadPref, Address: c.op.Address,
 		OutMerge: c.op.OutMerge, Selector: c.op.Selector,
 	}
+}
+
+func (c *call) selectServer(ctx context.Context) (*cluster.Server, error) {
+	want := c.want()
 	if c.failed != "" && c.x.o.Cluster.Description().Kind == event.Sharded {
 		want.Deprioritized = []string{c.failed}
 	}

@@ -14,11 +14,18 @@ import (
 // or stops closes its connections, and a command that may not be sent twice should not be spent on finding that out.
 const aliveAfter = time.Second
 
-// CheckOut hands out a connection: the idle one used last, else one that comes back or is opened meanwhile, first come,
+// Watch lets one who waits look up when something changed. leave says that the member is not the right one any more and
+// another is; else changed is closed when it is time to ask again. It is called without a lock, and by the caller only.
+type Watch func() (changed <-chan struct{}, leave bool)
+
+// CheckOut is CheckOutWatching without a watch.
+func (p *Pool) CheckOut(ctx context.Context) (*Conn, error) { return p.CheckOutWatching(ctx, nil) }
+
+// CheckOutWatching hands out a connection: the idle one used last, else one that comes back or is opened meanwhile, first come,
 // first served. It waits until the context ends or WaitTimeout is over; the error says what it waited for. A failed
 // dial is returned as it is, with its stage; a pool that is cleared, or paused, gives an error that wraps
-// mongoerr.ErrPoolCleared.
-func (p *Pool) CheckOut(ctx context.Context) (*Conn, error) {
+// mongoerr.ErrPoolCleared, and so does leaving because watch says so.
+func (p *Pool) CheckOutWatching(ctx context.Context, watch Watch) (*Conn, error) {
 	start := time.Now()
 	p.mu.Lock()
 	p.publish(event.PoolEvent{Type: event.CheckOutStarted})
@@ -26,7 +33,7 @@ func (p *Pool) CheckOut(ctx context.Context) (*Conn, error) {
 		c, drops := p.book.take(start)
 		p.publishDrops(drops)
 		if c == nil {
-			return p.wait(ctx, start, drops)
+			return p.wait(ctx, start, drops, watch)
 		}
 		if start.Sub(c.since) < aliveAfter {
 			p.publish(event.PoolEvent{Type: event.ConnectionCheckOut, ConnectionID: c.id, Duration: time.Since(start)})
@@ -53,7 +60,7 @@ func (p *Pool) CheckOut(ctx context.Context) (*Conn, error) {
 }
 
 // wait is CheckOut when nothing is idle. It is called with mu held.
-func (p *Pool) wait(ctx context.Context, start time.Time, drops []dropped) (*Conn, error) {
+func (p *Pool) wait(ctx context.Context, start time.Time, drops []dropped, watch Watch) (*Conn, error) {
 	if err := p.refusal(); err != nil {
 		p.publish(event.PoolEvent{Type: event.CheckOutFailed, Reason: reasonOf(err), Err: err, Duration: time.Since(start)})
 		p.unlock()
@@ -72,14 +79,38 @@ func (p *Pool) wait(ctx context.Context, start time.Time, drops []dropped) (*Con
 		defer t.Stop()
 		timeout = t.C
 	}
-	select {
-	case d := <-w.got:
-		return p.served(d, start)
-	case <-ctx.Done():
-		return nil, p.giveUp(w, ctx.Err(), start)
-	case <-timeout:
-		return nil, p.giveUp(w, nil, start)
+	for {
+		var changed <-chan struct{}
+		if watch != nil {
+			var leave bool
+			if changed, leave = watch(); leave {
+				return p.leave(w, start)
+			}
+		}
+		select {
+		case d := <-w.got:
+			return p.served(d, start)
+		case <-ctx.Done():
+			return nil, p.giveUp(w, ctx.Err(), start)
+		case <-timeout:
+			return nil, p.giveUp(w, nil, start)
+		case <-changed:
+		}
 	}
+}
+
+// leave takes a waiter out of the queue because the member is not the right one any more. One that was served at the
+// same moment keeps what it got.
+func (p *Pool) leave(w *waiter, start time.Time) (*Conn, error) {
+	p.mu.Lock()
+	if !p.book.cancel(w) {
+		p.mu.Unlock()
+		return p.served(<-w.got, start)
+	}
+	err := p.movedError()
+	p.publish(event.PoolEvent{Type: event.CheckOutFailed, Reason: event.ReasonConnectionError, Err: err, Duration: time.Since(start)})
+	p.unlock()
+	return nil, err
 }
 
 // refusal says why nobody may wait now, nil if one may.
@@ -126,19 +157,26 @@ func (p *Pool) waitError(cause error, waited time.Duration) error {
 	if b.max > 0 && b.busy.n >= b.max {
 		why = append(why, fmt.Sprintf("all %d connections are in use (maxPoolSize %d)", b.busy.n, b.max))
 	} else {
-		why = append(why, fmt.Sprintf("%d connections are in use", b.busy.n))
+		why = append(why, counted(b.busy.n, "connection is", "connections are")+" in use")
 	}
 	if b.pending.n > 0 {
 		why = append(why, fmt.Sprintf("%d being opened (maxConnecting %d)", b.pending.n, b.maxConnecting))
 	}
 	if b.waiting.n > 0 {
-		why = append(why, fmt.Sprintf("%d other callers wait", b.waiting.n))
+		why = append(why, counted(b.waiting.n, "other caller waits", "other callers wait"))
 	}
 	e := mongoerr.Wrap(mongoerr.StageCheckout, cause, "no connection to %s within %s: %s",
 		p.addr, event.FormatDuration(waited), strings.Join(why, ", "))
 	e.Server = p.addr
 	e.TimedOut = e.TimedOut || cause == nil
 	return e
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 func (p *Pool) closedError() error {
@@ -156,6 +194,19 @@ func (p *Pool) pausedError(cause error) error {
 	}
 	return e
 }
+
+// movedError says that somebody waited at a member when another became the right one.
+func (p *Pool) movedError() error {
+	e := mongoerr.Wrap(mongoerr.StageCheckout, moved{}, "no connection to %s", p.addr)
+	e.Server = p.addr
+	return e
+}
+
+// moved counts as mongoerr.ErrPoolCleared: nothing was sent, and the operation may go elsewhere.
+type moved struct{}
+
+func (moved) Error() string { return "it does not serve this operation any more, another member does" }
+func (moved) Unwrap() error { return mongoerr.ErrPoolCleared }
 
 func reasonOf(err error) string {
 	switch e, _ := err.(*mongoerr.Error); {

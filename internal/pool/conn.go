@@ -32,6 +32,7 @@ type Conn struct {
 	since      time.Time // when it became idle
 	prev, next *Conn
 	cancel     context.CancelFunc // of the dial, while pending
+	cut        error              // why the pool closed it under its user; nil if it did not
 }
 
 // ID numbers the connections of a pool from 1 in order of creation.
@@ -82,10 +83,18 @@ func (p *Pool) lost(c *Conn, reason string) {
 	}
 }
 
+// Interrupted is the failure of the member for which the pool closed the connection under its user, nil if it did not.
+func (c *Conn) Interrupted() error {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	return c.cut
+}
+
 // interrupt closes the connection under whoever uses it, or ends its dial.
-func (c *Conn) interrupt() {
+func (c *Conn) interrupt(cause error) {
 	c.pool.mu.Lock()
 	cancel, sock := c.cancel, c.Conn
+	c.cut = cause
 	c.pool.mu.Unlock()
 	if cancel != nil {
 		cancel()

@@ -132,7 +132,7 @@ func (p *Pool) Clear(cause error, interrupt bool) {
 		w.got <- delivery{err: p.pausedError(cause)}
 	}
 	for _, c := range s.cut {
-		c.interrupt()
+		c.interrupt(cause)
 	}
 	closeAll(s.drops)
 }
@@ -171,7 +171,7 @@ func (p *Pool) cutBusy() {
 	left := p.book.busy.all(nil)
 	p.mu.Unlock()
 	for _, c := range left {
-		c.interrupt()
+		c.interrupt(nil)
 	}
 }
 

@@ -257,6 +257,40 @@ func TestCancelFreesAWaiterAtOnceAndSaysWhy(t *testing.T) {
 	})
 }
 
+func TestWaiterLeavesWhenItsWatchSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, j := newPool(t, &member{}, pool.Options{Max: 1})
+		defer closePool(t, p)
+		c := checkOut(t, p)
+		j.take()
+		changed, leave := make(chan struct{}), false
+		gone := make(chan error)
+		go func() {
+			_, err := p.CheckOutWatching(t.Context(), func() (<-chan struct{}, bool) { return changed, leave })
+			gone <- err
+		}()
+		synctest.Wait()
+		before := changed
+		changed = make(chan struct{})
+		close(before) // a change that is of no account
+		synctest.Wait()
+		if n := p.Stats().Waiting; n != 1 {
+			t.Fatalf("%d wait", n)
+		}
+		leave = true
+		close(changed)
+		if err := <-gone; !mongoerr.IsPoolCleared(err) || mongoerr.IsNetwork(err) {
+			t.Errorf("left with %v", err)
+		}
+		if n := p.Stats().Waiting; n != 0 {
+			t.Errorf("%d still wait", n)
+		}
+		synctest.Wait()
+		sameEvents(t, j.take(), "CheckOutStarted", "CheckOutFailed(connectionError)")
+		c.CheckIn()
+	})
+}
+
 func TestWaitTimeoutEndsAWaitWithoutAContextDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, j := newPool(t, &member{}, pool.Options{Max: 1, WaitTimeout: 50 * time.Millisecond})

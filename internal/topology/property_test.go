@@ -122,6 +122,8 @@ func TestCandidatesKeepThePromises(t *testing.T) {
 		}
 		for _, s := range found {
 			switch {
+			case w.Address == "" && !d.Suits(w, s.Addr):
+				t.Fatalf("%s is a candidate that does not suit", s.Addr)
 			case !s.Kind.Known():
 				t.Fatalf("%s is Unknown", s.Addr)
 			case w.Address != "" && s.Addr != w.Address:

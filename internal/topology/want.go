@@ -103,6 +103,25 @@ func (d *Description) pick(w *Want) []*Server {
 	return out
 }
 
+// Suits says whether the server is of a kind that serves the want, whoever serves it better. Tags, staleness and round
+// trips do not count: they come and go.
+func (d *Description) Suits(w Want, addr string) bool {
+	s := d.Server(addr)
+	if s == nil {
+		return false
+	}
+	if !d.Kind.IsReplicaSet() {
+		return s.Kind.Known()
+	}
+	switch d.mode(&w) {
+	case readpref.PrimaryMode:
+		return s.Kind == event.RSPrimary
+	case readpref.SecondaryMode:
+		return s.Kind == event.RSSecondary
+	}
+	return isMemberWithData(s.Kind)
+}
+
 // Invalid says why the want can never be served, or nothing can be: an ill-formed read preference, a max staleness
 // below what the heartbeat allows, or a member whose wire version is not spoken. Waiting does not help.
 func (d *Description) Invalid(w Want) error {

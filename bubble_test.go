@@ -1,0 +1,150 @@
+package sextant_test
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sextantdb/sextant"
+	"github.com/sextantdb/sextant/event"
+	"github.com/sextantdb/sextant/replset"
+)
+
+// bubble is an embedded set of three and a client of it on fake time and a network in memory: what takes no time in the
+// set takes none here, so that every figure is the driver's, or the set's elections'.
+type bubble struct {
+	set   *replset.Set
+	cl    *sextant.Client
+	start time.Time // since when at counts
+	log   events
+}
+
+// inBubble runs a test in a bubble. Nothing may be left of the client at its end. change may be nil.
+func inBubble(t *testing.T, change func(*replset.Options, *sextant.Config), f func(t *testing.T, b *bubble)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		network := replset.NewMemoryNetwork()
+		o := replset.Options{Members: 3, Network: network}
+		b := &bubble{}
+		cfg := &sextant.Config{AppName: "app", Dial: network.Dial, Monitor: b.log.monitor()}
+		if change != nil {
+			change(&o, cfg)
+		}
+		b.set = replset.Run(t, o)
+		uri, err := sextant.ParseURI(b.set.URI())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(cfg.Hosts) == 0 {
+			cfg.Hosts, cfg.ReplicaSet = uri.Hosts, uri.ReplicaSet
+		}
+		if b.cl, err = sextant.ConnectConfig(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+		defer b.cl.Close(context.Background()) // not a Cleanup: the set closes in one, and clients go first
+		b.start = time.Now()
+		f(t, b)
+	})
+}
+
+// at is the time since the start of the experiment.
+func (b *bubble) at() time.Duration { return time.Since(b.start) }
+
+// await waits, looking every millisecond, until cond holds, and says at which time it did.
+func (b *bubble) await(t *testing.T, limit time.Duration, what string, cond func() bool) time.Duration {
+	t.Helper()
+	for end := time.Now().Add(limit); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %v", what, limit)
+		}
+	}
+	return b.at()
+}
+
+// primaryOtherThan says whether a member other than i is primary.
+func (b *bubble) primaryOtherThan(i int) func() bool {
+	return func() bool {
+		for _, m := range b.set.Members() {
+			if m.Index() != i && m.State() == "PRIMARY" {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// member is what the client knows about member i.
+func (b *bubble) member(i int) event.Member {
+	m, _ := b.cl.Hosts().Member(b.set.Member(i).Addr())
+	return m
+}
+
+// told is an event of a client and when it was told.
+type told[E any] struct {
+	E  E
+	At time.Time
+}
+
+// events keeps what a client told its Monitor.
+type events struct {
+	mu       sync.Mutex // guards all below
+	pool     []told[event.PoolEvent]
+	beats    []told[event.HeartbeatEvent]
+	topology []told[event.TopologyEvent]
+}
+
+func note[E any](l *events, list *[]told[E], e *E) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	*list = append(*list, told[E]{*e, time.Now()})
+}
+
+func (l *events) monitor() *event.Monitor {
+	return &event.Monitor{
+		Pool:            func(e *event.PoolEvent) { note(l, &l.pool, e) },
+		Heartbeat:       func(e *event.HeartbeatEvent) { note(l, &l.beats, e) },
+		TopologyChanged: func(e *event.TopologyEvent) { note(l, &l.topology, e) },
+	}
+}
+
+// pools are the events of a type of the pool of an address, since the time.
+func (l *events) pools(kind event.PoolEventType, addr string, since time.Time) (out []told[event.PoolEvent]) {
+	synctest.Wait() // for the publisher
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.pool {
+		if e.E.Type == kind && e.E.Address == addr && !e.At.Before(since) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// firstBeat waits for a heartbeat event of a type and an address since a moment.
+func (l *events) firstBeat(t *testing.T, kind event.HeartbeatType, addr string, since time.Time) told[event.HeartbeatEvent] {
+	t.Helper()
+	for range 60_000 {
+		l.mu.Lock()
+		for _, e := range l.beats {
+			if e.E.Type == kind && e.E.Address == addr && !e.At.Before(since) {
+				l.mu.Unlock()
+				return e
+			}
+		}
+		l.mu.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatalf("no %s of %s within a minute", kind, addr)
+	return told[event.HeartbeatEvent]{}
+}
+
+// slowDial is a network whose connections take a while to open.
+func slowDial(n *replset.MemoryNetwork, d time.Duration) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		time.Sleep(d)
+		return n.Dial(ctx, network, addr)
+	}
+}
