@@ -96,7 +96,7 @@ type events struct {
 	topology []told[event.TopologyEvent]
 }
 
-func note[E any](l *events, list *[]told[E], e *E) {
+func keep[E any](l *events, list *[]told[E], e *E) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	*list = append(*list, told[E]{*e, time.Now()})
@@ -104,9 +104,9 @@ func note[E any](l *events, list *[]told[E], e *E) {
 
 func (l *events) monitor() *event.Monitor {
 	return &event.Monitor{
-		Pool:            func(e *event.PoolEvent) { note(l, &l.pool, e) },
-		Heartbeat:       func(e *event.HeartbeatEvent) { note(l, &l.beats, e) },
-		TopologyChanged: func(e *event.TopologyEvent) { note(l, &l.topology, e) },
+		Pool:            func(e *event.PoolEvent) { keep(l, &l.pool, e) },
+		Heartbeat:       func(e *event.HeartbeatEvent) { keep(l, &l.beats, e) },
+		TopologyChanged: func(e *event.TopologyEvent) { keep(l, &l.topology, e) },
 	}
 }
 
