@@ -13,7 +13,8 @@ func isNull(v RawValue) bool { return v.Type == TypeNull || v.Type == TypeUndefi
 
 // Unmarshal stores a document into v, a pointer that is not nil or a map that is not nil. Into an any it stores a D.
 // Keys without a field are left out; fields without a key keep what they have; null sets the zero value. What is stored
-// shares no bytes with data. The error is a *DecodeError; v may be partly set then.
+// shares no bytes with data. An interface in a struct's field that holds a pointer stays, and what it points to is stored into.
+// The error is a *DecodeError; v may be partly set then.
 func Unmarshal(data []byte, v any) error { return unmarshal(defaults(), data, v) }
 
 // Unmarshal is the function Unmarshal with these options. With StringsAliased what is stored does share bytes with data.

@@ -196,10 +196,14 @@ func decodeJavaScript(d *decoder, v RawValue, p *JavaScript, _ int) error {
 }
 
 func decodeSymbol(d *decoder, v RawValue, p *Symbol, _ int) error {
-	if v.Type != TypeSymbol {
+	if subtype, data, ok := v.BinaryOK(); ok && plainBytes(subtype) { // as into a string
+		*p = Symbol(data)
+		return nil
+	}
+	if v.Type != TypeSymbol && v.Type != TypeString {
 		return errMismatch
 	}
-	s, err := d.text(v, TypeSymbol)
+	s, err := d.text(v, v.Type)
 	*p = Symbol(s)
 	return err
 }
@@ -256,7 +260,7 @@ func decodeNumber(d *decoder, v RawValue, p *json.Number, _ int) error {
 		*p = json.Number(strconv.FormatInt(n, 10))
 	case TypeDouble:
 		f, _ := v.DoubleOK()
-		*p = json.Number(strconv.FormatFloat(f, 'g', -1, 64))
+		*p = json.Number(strconv.FormatFloat(f, 'f', -1, 64))
 	default:
 		return errMismatch
 	}

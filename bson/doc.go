@@ -29,19 +29,45 @@
 //
 // # Differences
 //
-// The differences from the official package that are meant, each with its reason. A test of the module interop holds both
-// packages to the same bytes and values in everything else.
+// The differences from the official package that are meant, each with its reason. Tests of the module interop hold both
+// packages to the same bytes and values in everything else, and this list to what they find.
 //
 //   - A document inside an M is decoded as an M, inside a map[string]any as such a map, since a program that asked for
 //     maps would have to convert; Options.Documents has the official way, DocumentsAsD.
-//   - A named [12]byte of another package is an error that says how to register it, instead of an array of numbers:
-//     it is an ObjectID, and nobody wants it stored otherwise.
+//   - A named [12]byte of another package is an error that says how to register it, instead of binary: it is an ObjectID,
+//     and nobody wants it stored otherwise.
 //   - Keys and strings that are not UTF-8 are refused when reading and writing: the server refuses them too.
 //   - Documents nested deeper than 200 are refused, as the server does.
-//   - Lengths are checked also in parts that are skipped, and a CodeWithScope's lengths must add up.
+//   - The code of a CodeWithScope must end in NUL as every string does: another last byte would be lost without a word.
+//   - Raw bytes are looked at before they are written: those of a Raw or RawValue from outside, those of a Marshaler
+//     throughout. Officially a wrong length spoils the document around it without an error.
+//   - Methods with pointer receivers (of Marshaler, ValueMarshaler, Zeroer) are used also where a value has no address, so
+//     that it is written in one way everywhere; they are not called on a nil pointer, which is null.
+//   - Null sets the zero value whatever the type, also a Vector, an Unmarshaler and an interface with methods; undefined
+//     does as null does. Officially some of these are errors, and an Unmarshaler is given no bytes.
+//   - A RawArray is an array: officially it is binary. A Raw takes no array, since it would come out as a document; a nil
+//     Raw is null, as every nil slice.
+//   - A whole document may also come from a ValueMarshaler or a RawValue that holds one. A nil map is no document:
+//     most often it is a mistake.
+//   - A string is not decoded into an ObjectID, neither 24 hexadecimal digits nor any twelve bytes: written again, it
+//     would be of another type.
+//   - An array of bytes takes binary of just its length, and of 16 bytes a UUID as well; the rest of an array that is
+//     longer than what comes is set to zero. Officially what was there before stays behind.
+//   - The exported fields of an inline struct count also where its type is not exported, as in encoding/json.
+//   - A CodeWithScope without a scope has an empty one, instead of being an error.
+//   - A double that is NaN may be decoded into a float32, which has a NaN too, and into no integer, also if doubles may be
+//     truncated. Officially it is the other way round.
+//   - The tag omitzero is known, as in encoding/json.
 //   - Options.OmitEmpty holds for structs inside structs too; officially for the outermost alone.
-//   - Options.UseJSONStructTags depends on nothing else; officially a struct that was used without it keeps its keys.
+//   - Options.UseJSONStructTags and ErrorOnInlineDuplicates depend on nothing else; officially a struct that was used
+//     without them once keeps its keys.
+//   - A Decimal128 with a coefficient of more than 34 digits is zero, as its specification says.
+//   - Options.UseLocalTimeZone holds for a time that is read from a string too.
 //   - The padding bits of a packed-bit Vector must be zero, as its specification asks of new implementations.
+//   - Extended JSON is read and written by the letter of its specification and of JSON's: key order in wrappers does not
+//     count, a text is read to its end, canonical excludes relaxed, version 1, NUL in keys, halves of surrogate pairs and
+//     line ends in strings are errors; fractions of a second have three digits, and a DBPointer's namespace is escaped as
+//     any string.
 //   - The switches are one struct of plain values, that can be compared and printed, and functions see them as well as a
 //     client. A Decoder never takes more memory than the bytes that have come.
 //   - Types are registered one by one, and at any time; there are no registries, and none for kinds or interfaces.

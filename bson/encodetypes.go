@@ -136,6 +136,9 @@ func encodeRawValue(ps *plans, dst []byte, v RawValue, _ int) ([]byte, Type, err
 // encodeNumber writes a json.Number as an integer where it is one, else as a double.
 func encodeNumber(ps *plans, dst []byte, v json.Number, depth int) ([]byte, Type, error) {
 	if n, err := v.Int64(); err == nil {
+		if ps.opts.IntMinSize {
+			return encodeMinSize(ps, dst, n, depth)
+		}
 		return encodeInt64(ps, dst, n, depth)
 	}
 	f, err := v.Float64()

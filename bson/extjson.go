@@ -9,8 +9,8 @@ import (
 )
 
 // MarshalExtJSON returns v as MongoDB Extended JSON v2: canonical, which keeps every type, or relaxed, which is easier to
-// read and turns the widths of numbers into plain JSON numbers. escapeHTML writes <, >, & and the line separators
-// U+2028 and U+2029 as \u escapes. v is anything that ValueOf takes. The error is an *EncodeError.
+// read and turns the widths of numbers into plain JSON numbers. escapeHTML writes <, > and & as \u escapes; the line
+// separators U+2028 and U+2029, which end a line in some languages, are written so always. v is anything that ValueOf takes. The error is an *EncodeError.
 func MarshalExtJSON(v any, canonical, escapeHTML bool) ([]byte, error) {
 	rv, err := ValueOf(v)
 	if err != nil {

@@ -82,7 +82,7 @@ func TestJSONNumbersTakeTheSmallestType(t *testing.T) {
 	for _, e := range d {
 		types = append(types, reflect.TypeOf(e.Value).String())
 	}
-	if got := strings.Join(types, " "); got != "int32 int64 float64 float64 float64 float64" {
+	if got := strings.Join(types, " "); got != "int32 int64 float64 float64 int32 float64" {
 		t.Errorf("got %s", got)
 	}
 }

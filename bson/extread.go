@@ -72,7 +72,7 @@ func (r *extReader) number(dst []byte, text string) ([]byte, Type, error) {
 	if r.canonicalOnly {
 		return dst, 0, fmt.Errorf("the number %.40s is not canonical Extended JSON", text)
 	}
-	if !strings.ContainsAny(text, ".eE") && text != "-0" {
+	if !strings.ContainsAny(text, ".eE") {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 			return encodeMinSize(nil, dst, n, 0)
 		}

@@ -215,9 +215,13 @@ func (w *extWriter) text(dst, s []byte) []byte {
 			dst = append(dst, `\r`...)
 		case c == '\t':
 			dst = append(dst, `\t`...)
+		case c == '\b':
+			dst = append(dst, `\b`...)
+		case c == '\f':
+			dst = append(dst, `\f`...)
 		case c < ' ' || w.escapeHTML && (c == '<' || c == '>' || c == '&'):
 			dst = append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
-		case w.escapeHTML && c == 0xe2 && i+2 < len(s) && s[i+1] == 0x80 && s[i+2]&^1 == 0xa8:
+		case c == 0xe2 && i+2 < len(s) && s[i+1] == 0x80 && s[i+2]&^1 == 0xa8:
 			dst = append(append(dst, `\u202`...), digits[s[i+2]&15])
 			i += 2
 		default:

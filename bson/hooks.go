@@ -51,12 +51,6 @@ var (
 	zeroerType           = reflect.TypeFor[Zeroer]()
 )
 
-func hasHooks(t reflect.Type) bool {
-	p := reflect.PointerTo(t)
-	return p.Implements(marshalerType) || p.Implements(valueMarshalerType) ||
-		p.Implements(unmarshalerType) || p.Implements(valueUnmarshalerType)
-}
-
 // hooks puts a type's own methods in the place of what follows from its kind.
 func (cc *compiler) hooks(c *codec) {
 	t, p := c.typ, reflect.PointerTo(c.typ)
@@ -100,7 +94,7 @@ func encodeByValueMarshaler(t reflect.Type) encodeFunc {
 		if err != nil {
 			return dst, 0, err
 		}
-		dst, bt, err := encodeRawValue(ps, dst, RawValue{Type(typ), data}, depth)
+		dst, bt, err := encodeMade(ps, dst, RawValue{Type(typ), data}, depth)
 		if err != nil {
 			return dst, 0, fmt.Errorf("MarshalBSONValue of %v: %w", t, err)
 		}
@@ -117,12 +111,26 @@ func encodeByMarshaler(t reflect.Type) encodeFunc {
 		if err != nil {
 			return dst, 0, err
 		}
-		dst, bt, err := encodeRawValue(ps, dst, RawValue{TypeEmbeddedDocument, data}, depth)
+		dst, bt, err := encodeMade(ps, dst, RawValue{TypeEmbeddedDocument, data}, depth)
 		if err != nil {
 			return dst, 0, fmt.Errorf("MarshalBSON of %v: %w", t, err)
 		}
 		return dst, bt, nil
 	}
+}
+
+// encodeMade appends what a method of the program has made, after a look at all of it: one wrong length inside would shift
+// everything behind it.
+func encodeMade(ps *plans, dst []byte, v RawValue, depth int) ([]byte, Type, error) {
+	at := len(dst)
+	dst, t, err := encodeRawValue(ps, dst, v, depth)
+	if err != nil {
+		return dst, 0, err
+	}
+	if bad := validateValue(t, dst[at:], depth-1); bad != nil {
+		return dst[:at], 0, bad
+	}
+	return dst, t, nil
 }
 
 // nilReference reports whether the value at p is a nil map or slice: null, as without the method.

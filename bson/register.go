@@ -38,7 +38,7 @@ func Register[T any](write func(T) (RawValue, error), read func(RawValue) (T, er
 			if err != nil {
 				return dst, 0, err
 			}
-			return encodeRawValue(ps, dst, v, depth)
+			return encodeMade(ps, dst, v, depth)
 		}
 	}
 	if read != nil {

@@ -11,14 +11,10 @@ import (
 // slice is empty.
 func (cc *compiler) slice(t reflect.Type, flags planFlags) (encodeFunc, decodeFunc) {
 	switch {
-	case t.Elem().Kind() == reflect.Uint8 && !hasHooks(t.Elem()):
-		enc := func(ps *plans, dst []byte, p place, depth int) ([]byte, Type, error) {
-			return encodeBytes(ps, dst, p.value(t).Bytes(), depth)
-		}
-		if t.Elem() == reflect.TypeFor[byte]() {
-			enc = plain(encodeBytes)
-		}
-		return enc, decodeBytes(t)
+	case t == reflect.TypeFor[[]byte]():
+		return plain(encodeBytes), decodeBytes(t, nil)
+	case t.Elem() == reflect.TypeFor[byte]():
+		return plain(encodeNamedBytes), decodeBytes(t, cc.sliceOf(t, flags))
 	case t.Elem() == reflect.TypeFor[E]():
 		return plain(encodeD), own(encodeD, decodeIntoD).dec
 	}
@@ -31,7 +27,14 @@ func (cc *compiler) slice(t reflect.Type, flags planFlags) (encodeFunc, decodeFu
 		}
 		return encodeItems(ps, dst, first, n, size, elem, depth)
 	}
-	dec := func(d *decoder, v RawValue, p place, depth int) error {
+	return enc, cc.sliceOf(t, flags)
+}
+
+// sliceOf makes the decoder of an array into a slice.
+func (cc *compiler) sliceOf(t reflect.Type, flags planFlags) decodeFunc {
+	elem := cc.compile(t.Elem(), flags)
+	size := t.Elem().Size()
+	return func(d *decoder, v RawValue, p place, depth int) error {
 		if isNull(v) {
 			p.value(t).SetZero()
 			return nil
@@ -45,7 +48,6 @@ func (cc *compiler) slice(t reflect.Type, flags planFlags) (encodeFunc, decodeFu
 		}
 		return decodeItems(d, v.Value, p.makeItems(t, n), size, elem, depth)
 	}
-	return enc, dec
 }
 
 // encodeItems appends n items as an array. Numbers and strings are written here, other items by their codec.
@@ -160,10 +162,18 @@ func whyMalformed(doc []byte) error {
 	return invalid("%s", s.bad)
 }
 
-// decodeBytes takes binary without a meaning of its own, and strings.
-func decodeBytes(t reflect.Type) decodeFunc {
-	plain := t.Elem() == reflect.TypeFor[byte]()
-	return func(_ *decoder, v RawValue, p place, _ int) error {
+// encodeNamedBytes is for types made of []byte: nil is treated as that of any slice.
+func encodeNamedBytes(ps *plans, dst []byte, v []byte, _ int) ([]byte, Type, error) {
+	if v == nil && !ps.opts.NilSliceAsEmpty {
+		return dst, TypeNull, nil
+	}
+	return appendBinaryPayload(dst, TypeBinaryGeneric, v), TypeBinary, nil
+}
+
+// decodeBytes takes binary without a meaning of its own, and strings. A []byte takes a symbol too; types made of it take an
+// array of numbers instead, since they may stand for something else than bytes.
+func decodeBytes(t reflect.Type, array decodeFunc) decodeFunc {
+	return func(d *decoder, v RawValue, p place, depth int) error {
 		var data []byte
 		switch v.Type {
 		case TypeNull, TypeUndefined:
@@ -178,36 +188,46 @@ func decodeBytes(t reflect.Type) decodeFunc {
 				return fmt.Errorf("cannot decode binary of subtype %d into %v, which would lose the subtype: use bson.Binary", subtype, t)
 			}
 			data = b
-		case TypeString:
-			b, ok := v.textBytes(TypeString)
+		case TypeString, TypeSymbol:
+			if array != nil && v.Type == TypeSymbol {
+				return mismatch(v, t)
+			}
+			b, ok := v.textBytes(v.Type)
 			if !ok {
 				return malformed(v)
 			}
 			data = b
+		case TypeArray:
+			if array != nil {
+				return array(d, v, p, depth)
+			}
+			fallthrough
 		default:
 			return mismatch(v, t)
 		}
-		own := append(make([]byte, 0, len(data)), data...)
-		if plain {
-			*at[[]byte](p) = own
-		} else {
-			p.value(t).SetBytes(own)
-		}
+		*at[[]byte](p) = append(make([]byte, 0, len(data)), data...)
 		return nil
 	}
 }
 
 // array makes the codec of an array: of bytes binary, of anything else an array with exactly or at most so many values.
 func (cc *compiler) array(t reflect.Type, flags planFlags) (encodeFunc, decodeFunc) {
-	if t.Elem().Kind() == reflect.Uint8 && !hasHooks(t.Elem()) {
-		return cc.byteArray(t)
+	if t.Elem() == reflect.TypeFor[byte]() {
+		return cc.byteArray(t, flags)
 	}
 	elem := cc.compile(t.Elem(), flags)
 	size := t.Elem().Size()
 	enc := func(ps *plans, dst []byte, p place, depth int) ([]byte, Type, error) {
 		return encodeItems(ps, dst, p, t.Len(), size, elem, depth)
 	}
-	dec := func(d *decoder, v RawValue, p place, depth int) error {
+	return enc, cc.arrayOf(t, flags)
+}
+
+// arrayOf makes the decoder of an array into an array, which may be longer.
+func (cc *compiler) arrayOf(t reflect.Type, flags planFlags) decodeFunc {
+	elem := cc.compile(t.Elem(), flags)
+	size := t.Elem().Size()
+	return func(d *decoder, v RawValue, p place, depth int) error {
 		if v.Type != TypeArray && !isNull(v) {
 			return mismatch(v, t)
 		}
@@ -224,11 +244,10 @@ func (cc *compiler) array(t reflect.Type, flags planFlags) (encodeFunc, decodeFu
 		}
 		return decodeItems(d, v.Value, p, size, elem, depth)
 	}
-	return enc, dec
 }
 
 // byteArray makes the codec of [N]byte.
-func (cc *compiler) byteArray(t reflect.Type) (encodeFunc, decodeFunc) {
+func (cc *compiler) byteArray(t reflect.Type, flags planFlags) (encodeFunc, decodeFunc) {
 	foreignID := t.Name() != "" && t.Len() == 12
 	switch {
 	case foreignID && cc.registry.objectIDs[t]:
@@ -241,10 +260,10 @@ func (cc *compiler) byteArray(t reflect.Type) (encodeFunc, decodeFunc) {
 	enc := func(_ *plans, dst []byte, p place, _ int) ([]byte, Type, error) {
 		return appendBinaryPayload(dst, TypeBinaryGeneric, p.value(t).Bytes()), TypeBinary, nil
 	}
-	dec := func(_ *decoder, v RawValue, p place, _ int) error {
-		if isNull(v) {
-			p.value(t).SetZero()
-			return nil
+	numbers := cc.arrayOf(t, flags)
+	dec := func(d *decoder, v RawValue, p place, depth int) error {
+		if v.Type == TypeArray || isNull(v) {
+			return numbers(d, v, p, depth)
 		}
 		return decodeByteArray(v, p.value(t).Bytes(), t)
 	}

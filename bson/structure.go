@@ -136,7 +136,7 @@ func (cc *compiler) collect(s *structCodec, l inlined) error {
 // field makes the plan of one field.
 func (cc *compiler) field(sf reflect.StructField, tag fieldTag, l inlined, i int) field {
 	flags := planFlags{tag.flags.minSize || l.flags.minSize, tag.flags.truncate || l.flags.truncate}
-	f := field{key: tag.key, at: location{l.spot(i), l.hops}, codec: cc.compile(sf.Type, flags), depth: len(l.outer)}
+	f := field{key: tag.key, at: location{l.spot(i), l.hops}, codec: cc.held(cc.compile(sf.Type, flags)), depth: len(l.outer)}
 	f.header = AppendHeader(nil, 0, tag.key)
 	f.omit = omitter(sf.Type, tag, &cc.opts)
 	f.near = f.at.hops == nil

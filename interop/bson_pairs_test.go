@@ -133,19 +133,30 @@ func ourValue(v any) any {
 			out = append(out, bson.E{Key: e.Key, Value: ourValue(e.Value)})
 		}
 		return out
+	case theirD:
+		return ourD(ourValue(theirs.D(x)).(bson.D))
 	case theirs.M:
+		if x == nil {
+			return bson.M(nil)
+		}
 		out := bson.M{}
 		for k, e := range x {
 			out[k] = ourValue(e)
 		}
 		return out
 	case map[string]any:
+		if x == nil {
+			return x
+		}
 		out := map[string]any{}
 		for k, e := range x {
 			out[k] = ourValue(e)
 		}
 		return out
 	case theirs.A:
+		if x == nil {
+			return bson.A(nil)
+		}
 		out := bson.A{}
 		for _, e := range x {
 			out = append(out, ourValue(e))
@@ -171,6 +182,17 @@ func ourValue(v any) any {
 		return bson.DBPointer{DB: x.DB, Pointer: bson.ObjectID(x.Pointer)}
 	case theirs.CodeWithScope:
 		return bson.CodeWithScope{Code: bson.JavaScript(x.Code), Scope: ourValue(x.Scope)}
+	case theirs.RawValue:
+		return bson.RawValue{Type: bson.Type(x.Type), Value: x.Value}
+	case theirs.Vector:
+		if x.Type() == 0 {
+			return bson.Vector{}
+		}
+		v, err := bson.NewVectorFromBinary(ourValue(x.Binary()).(bson.Binary))
+		if err != nil {
+			panic(err)
+		}
+		return v
 	case theirs.MinKey:
 		return bson.MinKey{}
 	case theirs.MaxKey:
@@ -183,7 +205,15 @@ func ourValue(v any) any {
 	return v
 }
 
-// equal is reflect.DeepEqual for which NaN equals itself.
+// equal is reflect.DeepEqual for which NaN equals itself, pointers are what they point to, and types of the same name in both
+// packages are the same.
 func equal(a, b any) bool {
-	return reflect.DeepEqual(a, b) || fmt.Sprintf("%#v", a) == fmt.Sprintf("%#v", b)
+	return reflect.DeepEqual(a, b) || fmt.Sprintf("%#v", pointee(a)) == fmt.Sprintf("%#v", pointee(b))
+}
+
+func pointee(v any) any {
+	for r := reflect.ValueOf(v); r.Kind() == reflect.Pointer && !r.IsNil(); r = reflect.ValueOf(v) {
+		v = r.Elem().Interface()
+	}
+	return ourValue(v)
 }
