@@ -37,6 +37,8 @@ func (c *Config) tls() (*tls.Config, error) {
 			return nil, mongoerr.Wrap(mongoerr.StageConfig, err, "tlsCertificateKeyFile %s cannot be used", c.TLSCertificateKeyFile)
 		}
 		t.Certificates = []tls.Certificate{pair}
+		// Show it even to a server that names other authorities: its refusal says more than that a certificate is missing.
+		t.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	switch {
 	case c.TLSInsecure || c.TLSAllowInvalidCertificates:

@@ -200,3 +200,20 @@ func TestOfficialDriverSurvivesAStepDown(t *testing.T) {
 		t.Errorf("only %d writes: the writers did not run", total)
 	}
 }
+
+func TestOfficialDriverSpeaksTLSAndShowsItsCertificate(t *testing.T) {
+	set := replset.Run(t, replset.Options{Members: 3, TLS: &replset.TLS{ClientCertificates: true}})
+	client := official(t, set)
+	people := client.Database("shop").Collection("people", options.Collection().SetWriteConcern(writeconcern.Majority()))
+	for i := range 3 {
+		if _, err := people.InsertOne(t.Context(), bson.D{{Key: "_id", Value: i}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := set.StepDown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := people.CountDocuments(t.Context(), bson.D{}); err != nil || n != 3 {
+		t.Errorf("%d documents, %v", n, err)
+	}
+}

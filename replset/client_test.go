@@ -41,11 +41,16 @@ func tryDial(ctx context.Context, s *Set, i int, app string) (*raw, error) {
 	if err != nil {
 		return nil, err
 	}
+	return greet(nc, app)
+}
+
+// greet makes a client of a connection and, with a name, introduces it as that application.
+func greet(nc net.Conn, app string) (*raw, error) {
 	c := &raw{nc: nc, br: bufio.NewReader(nc)}
 	if app == "" {
 		return c, nil
 	}
-	_, err = c.run("admin", bson.D{{Key: "hello", Value: 1}, {Key: "helloOk", Value: true}, {Key: "client", Value: bson.D{
+	_, err := c.run("admin", bson.D{{Key: "hello", Value: 1}, {Key: "helloOk", Value: true}, {Key: "client", Value: bson.D{
 		{Key: "application", Value: bson.D{{Key: "name", Value: app}}},
 		{Key: "driver", Value: bson.D{{Key: "name", Value: "raw"}, {Key: "version", Value: "1"}}},
 		{Key: "os", Value: bson.D{{Key: "type", Value: "test"}}},

@@ -19,5 +19,8 @@
 // and addresses (where the ports are free), a later term. Kill then means what it says: Restart reads the file. Data is
 // still held in memory as a whole; the file is read once, when the member starts.
 //
+// With Options.TLS members speak TLS alone, with certificates of the set's own authority. Set.TLSConfig is what a client in
+// this process needs; the URI names the files of TLS.Dir for others. Certify gives a member a bad certificate.
+//
 // A Set owns all goroutines of its members; Close ends and waits for them. Set and Member are safe for concurrent use.
 package replset

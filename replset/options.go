@@ -40,6 +40,8 @@ type Options struct {
 	WriteModes map[string]map[string]int
 	// Logger hears what members have to say; nil: nobody does.
 	Logger *slog.Logger
+	// TLS has the members speak TLS, to clients and to each other; nil: no TLS. The options of URI say so.
+	TLS *TLS
 	// Network is where members listen and dial; nil: TCP.
 	Network Network
 	// Fault makes the set break a promise on purpose, to prove that checks catch it.

@@ -1,6 +1,7 @@
 package replset
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,7 @@ func (s *Set) prepare(ctx context.Context, o MemberOptions) (*Member, error) {
 		return nil, errors.Join(err, d.Close(true))
 	}
 	p.Host = host
-	if err := d.SavePlace(p); err != nil {
+	if err := cmp.Or(s.tls.certify(i, hostOf(host), Certificate{}), d.SavePlace(p)); err != nil {
 		return nil, errors.Join(fmt.Errorf("replset: member %d: %w", i, err), l.Close(), d.Close(true))
 	}
 	m := &Member{set: s, index: i, addr: host, place: p, disk: d, faults: new(command.Faults), counters: new(command.Counters)}

@@ -19,6 +19,11 @@ func Run(t testing.TB, o ...Options) *Set {
 	if len(o) == 1 {
 		opt = o[0]
 	}
+	if opt.TLS != nil && opt.TLS.Dir == "" {
+		withFiles := *opt.TLS
+		withFiles.Dir = t.TempDir()
+		opt.TLS = &withFiles
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	s, err := Start(ctx, opt)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -21,6 +22,7 @@ type Set struct {
 	opt      Options
 	users    *command.Users
 	secret   string
+	tls      *identities   // nil: no TLS
 	changing chan struct{} // holds one word; who has it may change the configuration
 
 	mu      sync.Mutex // guards all below
@@ -41,6 +43,12 @@ func Start(ctx context.Context, o Options) (*Set, error) {
 		var err error
 		if s.users, err = newUsers(o.Users); err != nil {
 			return nil, err
+		}
+	}
+	if o.TLS != nil {
+		var err error
+		if s.tls, err = newIdentities(*o.TLS); err != nil {
+			return nil, fmt.Errorf("replset: TLS: %w", err)
 		}
 	}
 	if err := s.found(ctx, open); err != nil {
@@ -69,6 +77,13 @@ func (s *Set) found(ctx context.Context, anyNumber bool) error {
 		closeAll(listeners)
 		f.close()
 		return err
+	}
+	for i, p := range f.places {
+		if err := s.tls.certify(i, hostOf(p.Host), Certificate{}); err != nil {
+			closeAll(listeners)
+			f.close()
+			return fmt.Errorf("replset: certificate of member %d: %w", i, err)
+		}
 	}
 	s.cfg = cfg
 	for i, p := range f.places {
@@ -157,6 +172,9 @@ func (s *Set) open(m *Member, l net.Listener) *command.Member {
 		Dial: func(ctx context.Context, addr string) (net.Conn, error) { return s.opt.Network.Dial(ctx, "tcp", addr) },
 	}
 	o.KeepAside = m.keepAside
+	if s.tls != nil {
+		o.TLS, o.DialTLS = func() *tls.Config { return s.tls.server(m.index) }, s.tls.dial
+	}
 	s.misbehave(m.index, &o)
 	return command.Open(o)
 }
@@ -321,7 +339,8 @@ func (s *Set) Close() error {
 	return nil
 }
 
-// URI is the connection string of the set: its visible members and its name, without credentials.
+// URI is the connection string of the set: its visible members, its name and how to speak TLS to it if it does, without
+// credentials. With TLS and no TLS.Dir, the client needs TLSConfig besides.
 func (s *Set) URI() string {
 	var hosts []string
 	for _, m := range s.config().Members {
@@ -329,7 +348,7 @@ func (s *Set) URI() string {
 			hosts = append(hosts, m.Host)
 		}
 	}
-	return "mongodb://" + strings.Join(hosts, ",") + "/?replicaSet=" + strings.ReplaceAll(url.QueryEscape(s.opt.SetName), "+", "%20")
+	return "mongodb://" + strings.Join(hosts, ",") + "/?replicaSet=" + strings.ReplaceAll(url.QueryEscape(s.opt.SetName), "+", "%20") + s.tls.options()
 }
 
 // Members are all members that the set has had, in the order in which they came: removed ones stay in the list.

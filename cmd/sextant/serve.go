@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/sextantdb/sextant/replset"
@@ -14,7 +17,7 @@ import (
 func serveCommand() *cobra.Command {
 	var members, port int
 	var auth, dbpath string
-	var verbose bool
+	var verbose, secure, certified bool
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run an embedded replica set for development, until interrupted",
@@ -26,6 +29,8 @@ func serveCommand() *cobra.Command {
 	c.Flags().IntVar(&port, "port", 27017, "the first member's port; the others follow it; 0 takes free ones")
 	c.Flags().StringVar(&auth, "auth", "", "demand authentication as `user:password`")
 	c.Flags().StringVar(&dbpath, "dbpath", "", "keep the data in this `folder`, and go on with what is there")
+	c.Flags().BoolVar(&secure, "tls", false, "speak TLS, with certificates of its own: in the data folder, or in a temporary one")
+	c.Flags().BoolVar(&certified, "tls-client", false, "demand client certificates too; implies --tls")
 	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "log elections and refused connections to standard error")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o, err := serveOptions(members, port, auth)
@@ -33,12 +38,30 @@ func serveCommand() *cobra.Command {
 			return usageError{err}
 		}
 		o.Dir = dbpath
+		if secure || certified {
+			dir, end, err := certificateFolder(dbpath)
+			if err != nil {
+				return err
+			}
+			defer end()
+			o.TLS = &replset.TLS{Dir: dir, ClientCertificates: certified}
+		}
 		if verbose {
 			o.Logger = slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil))
 		}
 		return serve(c, o)
 	}
 	return c
+}
+
+// certificateFolder is where the set's certificates are: they stay with the data, or end with the process.
+func certificateFolder(dbpath string) (dir string, end func(), err error) {
+	if dbpath != "" {
+		dir, err = filepath.Abs(filepath.Join(dbpath, "tls"))
+		return dir, func() {}, err
+	}
+	dir, err = os.MkdirTemp("", "sextant-tls-")
+	return dir, func() { _ = os.RemoveAll(dir) }, err
 }
 
 // serveOptions checks the flags. The password never appears in an error.
@@ -81,6 +104,9 @@ func serve(c *cobra.Command, o replset.Options) error {
 	if err != nil {
 		return err
 	}
+	if o.TLS != nil {
+		sayTLS(c.OutOrStdout(), set, o)
+	}
 	if len(o.Users) > 0 {
 		fmt.Fprintf(c.OutOrStdout(), "log in as %s, authSource=admin\n", o.Users[0].Name)
 	}
@@ -91,4 +117,18 @@ func serve(c *cobra.Command, o replset.Options) error {
 	fmt.Fprintf(c.OutOrStdout(), "%d member(s), primary %s, %s: for development and tests. Stop with Ctrl-C.\n", len(set.Members()), primary.Addr(), where)
 	<-ctx.Done()
 	return nil
+}
+
+// sayTLS says how clients come to trust the set, and to be trusted.
+func sayTLS(w io.Writer, set *replset.Set, o replset.Options) {
+	ca, client := set.TLSFiles()
+	may := "may"
+	if o.TLS.ClientCertificates {
+		may = "must"
+	}
+	fmt.Fprintf(w, "TLS only: clients trust %s (tlsCAFile) and %s show %s (tlsCertificateKeyFile)\n", ca, may, client)
+	if o.Dir == "" {
+		fmt.Fprintf(w, "these files go with this process; with --dbpath they stay\n")
+	}
+	fmt.Fprintf(w, "the URI above names what is needed: give it as it is, in quotes, to mongosh, to sextant hosts, to any driver\n")
 }

@@ -144,6 +144,16 @@ func (s *Server) trouble() string {
 	return troubleOthers
 }
 
+// tlsTrouble says what kept TLS from being agreed on. The message knows more than the cause, which is of a library's words;
+// where it does not, or a limit ran out, both are told.
+func tlsTrouble(e *mongoerr.Error, cause string) string {
+	line, _, _ := strings.Cut(e.Message, "\n")
+	if e.TimedOut || strings.HasSuffix(line, "failed") || strings.HasSuffix(line, "not valid") {
+		return line + ": " + cause
+	}
+	return line
+}
+
 // Short is the heart of an error: its innermost cause, one line.
 func Short(err error) string {
 	var around *mongoerr.Error // the innermost
@@ -162,6 +172,9 @@ func Short(err error) string {
 		text = e.Message
 	}
 	line, _, _ := strings.Cut(text, "\n")
+	if around != nil && around.Stage == mongoerr.StageTLS && around.Message != "" {
+		return tlsTrouble(around, line)
+	}
 	switch line {
 	case "context deadline exceeded", "i/o timeout":
 		line = "timed out"

@@ -42,9 +42,12 @@ const watchAfter = 50 * time.Millisecond
 func (c *Conn) serve() {
 	defer c.m.wg.Done()
 	defer c.m.forget(c)
-	defer c.nc.Close()
+	defer c.hangUp()
 	defer c.cancel(errHungUp)
 	defer c.m.survive("a connection")
+	if !c.handshake() {
+		return
+	}
 	for !c.m.closing() {
 		msg, err := c.readMessage()
 		if err != nil {
@@ -206,10 +209,11 @@ func isTimeout(err error) bool {
 // It is safe to call from any goroutine.
 func (c *Conn) end(crash bool) {
 	if crash {
-		if tcp, ok := c.nc.(*net.TCPConn); ok {
+		socket := raw(c.nc)
+		if tcp, ok := socket.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0) // a reset, as from a process that is gone
 		}
-		_ = c.nc.Close()
+		_ = socket.Close()
 		c.cancel(errHungUp) // only now: a waiting command must not tell that it was interrupted
 		return
 	}

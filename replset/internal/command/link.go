@@ -3,6 +3,7 @@ package command
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -134,7 +135,7 @@ func (l *link) give(lc *linkConn) {
 		return
 	}
 	delete(l.open, lc)
-	_ = lc.nc.Close()
+	_ = raw(lc.nc).Close()
 }
 
 // connect dials and introduces this member.
@@ -151,11 +152,14 @@ func (l *link) introduce(ctx context.Context, copies bool) (*linkConn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if l.m.opt.DialTLS != nil {
+		nc = tls.Client(nc, l.m.opt.DialTLS(l.host)) // agreed on by the first message, which the context bounds
+	}
 	lc := &linkConn{l: l, nc: nc, br: bufio.NewReader(nc)}
 	l.mu.Lock()
 	if l.closed || l.m.opt.Faults.Cut(l.to) {
 		l.mu.Unlock()
-		_ = nc.Close()
+		_ = raw(nc).Close()
 		return nil, errLinkClosed
 	}
 	l.open[lc] = struct{}{}
@@ -178,7 +182,7 @@ func (l *link) cut() {
 	l.open, l.idle = map[*linkConn]struct{}{}, nil
 	l.mu.Unlock()
 	for lc := range open {
-		_ = lc.nc.Close()
+		_ = raw(lc.nc).Close()
 	}
 }
 
@@ -192,7 +196,7 @@ func (l *link) rest() {
 	}
 	l.mu.Unlock()
 	for _, lc := range idle {
-		_ = lc.nc.Close()
+		_ = raw(lc.nc).Close()
 	}
 }
 
@@ -216,7 +220,7 @@ func (lc *linkConn) drop() {
 	lc.l.mu.Lock()
 	delete(lc.l.open, lc)
 	lc.l.mu.Unlock()
-	_ = lc.nc.Close()
+	_ = raw(lc.nc).Close()
 }
 
 // roundTrip sends a command and reads the reply. After an error the connection is closed.

@@ -34,6 +34,7 @@ func (m *Member) accept() {
 
 func (m *Member) admitConn(nc net.Conn) {
 	c := &Conn{m: m, nc: nc, br: bufio.NewReaderSize(nc, 16<<10), peer: -1, watched: make(chan struct{}, 1)}
+	c.secure()
 	m.mu.Lock()
 	if m.ended || len(m.conns) >= maxConns {
 		full := !m.ended

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -47,6 +48,8 @@ type Options struct {
 	Listener net.Listener          // listening at Host; the member closes it
 	IndexOf  func(host string) int // another member's number, -1 if it is none of this process; nil: nobody's is known
 	Dial     func(ctx context.Context, addr string) (net.Conn, error)
+	TLS      func() *tls.Config            // for the next client; nil: no TLS
+	DialTLS  func(addr string) *tls.Config // for another member; nil: no TLS
 	Logger   *slog.Logger
 	Secret   string // shared by the members: who knows it on a connection is a member
 	Users    *Users // nil: no authentication
