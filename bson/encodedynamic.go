@@ -73,109 +73,115 @@ func (ps *plans) quickScalars() bool { return !ps.opts.IntMinSize && !ps.registr
 // type, or with a text that needs a closer look: appendElement knows what to do with it. It returns how many it has
 // appended.
 func (ps *plans) appendCommon(dst []byte, d []E, depth int) ([]byte, int, error) {
+	to, n, limit := roomOf(dst), len(dst), cap(dst)-valueRoom
 	for i := range d {
 		e := &d[i]
-		n := len(dst)
-		k := n + 2 + len(e.Key) // of the value
-		if cap(dst)-k < 16 {
-			dst = grow(dst, len(e.Key)+18)
+		key := e.Key
+		at := n + 2 + len(key) // where the value goes
+		if at > limit {
+			dst = grow(dst[:n], len(key)+2+valueRoom)
+			to, limit = roomOf(dst), cap(dst)-valueRoom
 		}
-		b := dst[:k+16] // room for any scalar
-		key, to := bytesOf(e.Key), b[n+1:k-1]
+		// As in putKey, without a call.
 		var bad uint64
-		switch len(key) { // as in putKey, without a call
-		case 4, 5, 6, 7:
-			v, w := le.Uint32(key), le.Uint32(key[len(key)-4:])
-			le.PutUint32(to, v)
-			le.PutUint32(to[len(to)-4:], w)
+		if len(key) >= 8 {
+			if len(key) > 16 {
+				if !putLongKey(to, n+1, key) {
+					return dst[:n], i, nil
+				}
+			} else {
+				v, w := word64(key, 0), word64(key, len(key)-8)
+				to.put64(n+1, v)
+				to.put64(at-9, w)
+				bad = v | (v - lowBits) | w | (w - lowBits)
+			}
+		} else if len(key) >= 4 {
+			v, w := word32(key, 0), word32(key, len(key)-4)
+			to.put32(n+1, v)
+			to.put32(at-5, w)
 			bad = uint64(v) | uint64(w)<<32
 			bad |= bad - lowBits
-		case 8, 9, 10, 11, 12, 13, 14, 15, 16:
-			v, w := le.Uint64(key), le.Uint64(key[len(key)-8:])
-			le.PutUint64(to, v)
-			le.PutUint64(to[len(to)-8:], w)
-			bad = v | (v - lowBits) | w | (w - lowBits)
-		default:
-			if !putKey(to, e.Key) {
-				return dst, i, nil
-			}
+		} else if len(key) >= 2 {
+			v, w := word16(key, 0), word16(key, len(key)-2)
+			to.put16(n+1, v)
+			to.put16(at-3, w)
+			bad = uint64(v) | uint64(w)<<16 | lowBits&^0xffffffff
+			bad |= bad - lowBits
+		} else if !putKey(to, n+1, key) {
+			return dst[:n], i, nil
 		}
 		if bad&highBits != 0 {
-			return dst, i, nil
+			return dst[:n], i, nil
 		}
-		b[k-1] = 0
-		value := (*[16]byte)(b[k : k+16])
-		if x, ok := e.Value.(string); ok { // the switch below takes longer to find the commonest
-			end := k + 5 + len(x)
-			if end > cap(b) {
-				b = grow(b[:k], 5+len(x))
+		to.put8(at-1, 0)
+		if x, ok := e.Value.(string); ok { // ordered by how common they are
+			if len(x) > limit-at {
+				dst = grow(dst[:at], len(x)+valueRoom)
+				to, limit = roomOf(dst), cap(dst)-valueRoom
 			}
-			b = b[:end]
-			b[n] = byte(TypeString)
-			le.PutUint32(b[k:], uint32(len(x)+1))
-			b[end-1] = 0
-			if !putText(b[k+4:], x) {
-				return dst, i, nil
+			to.put8(n, byte(TypeString))
+			to.put32(at, uint32(len(x)+1))
+			if !putText(to, at+4, x) {
+				return dst[:n], i, nil
 			}
-			dst = b
-			continue
-		}
-		if x, ok := e.Value.(int32); ok {
-			b[n] = byte(TypeInt32)
-			le.PutUint32(value[:], uint32(x))
-			dst = b[:k+4]
-			continue
-		}
-		if x, ok := e.Value.(int64); ok {
-			b[n] = byte(TypeInt64)
-			le.PutUint64(value[:], uint64(x))
-			dst = b[:k+8]
-			continue
-		}
-		if x, ok := e.Value.(float64); ok {
-			b[n] = byte(TypeDouble)
-			le.PutUint64(value[:], math.Float64bits(x))
-			dst = b[:k+8]
-			continue
-		}
-		if x, ok := e.Value.(D); ok {
+			n = at + 5 + len(x)
+			to.put8(n-1, 0)
+		} else if x, ok := e.Value.(int32); ok {
+			to.put8(n, byte(TypeInt32))
+			to.put32(at, uint32(x))
+			n = at + 4
+		} else if x, ok := e.Value.(int64); ok {
+			to.put8(n, byte(TypeInt64))
+			to.put64(at, uint64(x))
+			n = at + 8
+		} else if x, ok := e.Value.(float64); ok {
+			to.put8(n, byte(TypeDouble))
+			to.put64(at, math.Float64bits(x))
+			n = at + 8
+		} else if x, ok := e.Value.(bool); ok {
+			to.put8(n, byte(TypeBoolean))
+			to.put8(at, boolByte(x))
+			n = at + 1
+		} else if x, ok := e.Value.(D); ok {
 			if x == nil || depth == MaxDepth {
-				return dst, i, nil
+				return dst[:n], i, nil
 			}
-			b[n] = byte(TypeEmbeddedDocument)
+			to.put8(n, byte(TypeEmbeddedDocument))
 			var err error
-			if dst, err = ps.appendD(b[:k], x, depth+1); err != nil {
-				return dst, i, encodeUnder(err, e.Key)
+			if dst, err = ps.appendD(dst[:at], x, depth+1); err != nil {
+				return dst, i, encodeUnder(err, key)
 			}
-			continue
+			to, n, limit = roomOf(dst), len(dst), cap(dst)-valueRoom
+		} else {
+			t, size := putScalar(to, at, e.Value)
+			if size < 0 {
+				return dst[:n], i, nil
+			}
+			to.put8(n, byte(t))
+			n = at + size
 		}
-		t, size := putScalar(value, e.Value)
-		if size < 0 {
-			return dst, i, nil
-		}
-		b[n] = byte(t)
-		dst = b[:k+size]
 	}
-	return dst, len(d), nil
+	return dst[:n], len(d), nil
 }
 
-// putScalar puts a scalar of the less common types to the start of b, which has room for any. The size is -1 for others.
-func putScalar(b *[16]byte, v any) (t Type, size int) {
+// valueRoom is what any scalar takes at most, and the parts of a string beside its text.
+const valueRoom = 16
+
+// putScalar puts a scalar of the less common types to a place with valueRoom. The size is -1 for others.
+func putScalar(to room, at int, v any) (t Type, size int) {
 	switch x := v.(type) {
-	case bool:
-		b[0] = boolByte(x)
-		return TypeBoolean, 1
 	case int:
-		le.PutUint64(b[:], uint64(x))
+		to.put64(at, uint64(x))
 		if int(int32(x)) != x {
 			return TypeInt64, 8
 		}
 		return TypeInt32, 4
 	case ObjectID:
-		copy(b[:], x[:])
+		to.put64(at, le.Uint64(x[:]))
+		to.put32(at+8, le.Uint32(x[8:]))
 		return TypeObjectID, 12
 	case DateTime:
-		le.PutUint64(b[:], uint64(x))
+		to.put64(at, uint64(x))
 		return TypeDateTime, 8
 	case nil:
 		return TypeNull, 0
@@ -193,7 +199,7 @@ func appendText(dst []byte, before int, s string) ([]byte, bool) {
 	dst = dst[:end]
 	le.PutUint32(dst[at:], uint32(len(s)+1))
 	dst[end-1] = 0
-	if !putText(dst[at+4:], s) {
+	if !putText(roomOf(dst), at+4, s) {
 		return dst[:before], false
 	}
 	return dst, true

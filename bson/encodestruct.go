@@ -51,7 +51,7 @@ func (s *structCodec) encode(ps *plans, dst []byte, p place, depth int) ([]byte,
 			dst = dst[:end]
 			le.PutUint32(dst[n+k:], uint32(len(text)+1))
 			dst[end-1] = 0
-			if !putText(dst[n+k+4:], text) {
+			if !putText(roomOf(dst), n+k+4, text) {
 				return dst, 0, encodeUnder(notUTF8(text), f.key)
 			}
 		case opInt32:

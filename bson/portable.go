@@ -73,6 +73,23 @@ func aliasText(b []byte) string { return string(b) }
 // bytesOf returns a copy.
 func bytesOf(s string) []byte { return []byte(s) }
 
+// room is the memory of a slice, up to its capacity, for writing at any index.
+type room struct{ b []byte }
+
+func roomOf(b []byte) room { return room{b[:cap(b)]} }
+
+func (r room) put8(at int, v byte)    { r.b[at] = v }
+func (r room) put16(at int, v uint16) { le.PutUint16(r.b[at:], v) }
+func (r room) put32(at int, v uint32) { le.PutUint32(r.b[at:], v) }
+func (r room) put64(at int, v uint64) { le.PutUint64(r.b[at:], v) }
+
+// word16, word32 and word64 read from a text.
+func word16(s string, at int) uint16 { return uint16(s[at]) | uint16(s[at+1])<<8 }
+
+func word32(s string, at int) uint32 { return uint32(word16(s, at)) | uint32(word16(s, at+2))<<16 }
+
+func word64(s string, at int) uint64 { return uint64(word32(s, at)) | uint64(word32(s, at+4))<<32 }
+
 // quick has nothing to do here.
 type quick struct{}
 

@@ -44,62 +44,89 @@ func isShortASCII(b []byte) bool {
 	return true
 }
 
-// putKey copies a key to the start of b and reports whether it is ASCII without NUL; the others need a closer look. Words
-// are looked at on their way: a processor would have to wait for a look at what it has just written in other pieces.
-func putKey(b []byte, key string) bool {
-	from := bytesOf(key)
-	n := len(from)
-	b = b[:n]
+// putKey copies a key to a place with room for it and reports whether it is ASCII without NUL; the others need a closer
+// look. Words are looked at on their way: a processor would have to wait for a look at what it has just written in other
+// pieces. Two words that may overlap copy any length between one and two words.
+func putKey(to room, at int, key string) bool {
+	n := len(key)
 	switch {
 	case n > 16:
-		copy(b, from)
-		return isPlain(from)
-	case n >= 8: // two words that may overlap
-		v, w := le.Uint64(from), le.Uint64(from[n-8:])
-		le.PutUint64(b, v)
-		le.PutUint64(b[n-8:], w)
+		return putLongKey(to, at, key)
+	case n >= 8:
+		v, w := word64(key, 0), word64(key, n-8)
+		to.put64(at, v)
+		to.put64(at+n-8, w)
 		return (v|(v-lowBits)|w|(w-lowBits))&highBits == 0
 	case n >= 4:
-		v, w := le.Uint32(from), le.Uint32(from[n-4:])
-		le.PutUint32(b, v)
-		le.PutUint32(b[n-4:], w)
+		v, w := word32(key, 0), word32(key, n-4)
+		to.put32(at, v)
+		to.put32(at+n-4, w)
 		both := uint64(v) | uint64(w)<<32
 		return (both|(both-lowBits))&highBits == 0
 	}
-	copy(b, from)
-	return isPlain(from)
-}
-
-func isPlain(key []byte) bool {
 	var bad byte
-	for _, c := range key {
+	for i := range n {
+		c := key[i]
+		to.put8(at+i, c)
 		bad |= c | (c - 1)
 	}
 	return bad < utf8.RuneSelf
 }
 
-// putText copies a text to the start of b and reports whether it is UTF-8. Short texts are looked at on their way, as keys.
-func putText(b []byte, s string) bool {
-	from := bytesOf(s)
-	n := len(from)
-	b = b[:n]
-	switch {
-	case n < 8 || n > 32:
-		copy(b, from)
-		return isASCII(from) || utf8.Valid(from)
-	case n > 16:
-		v, w := le.Uint64(from), le.Uint64(from[8:])
-		x, y := le.Uint64(from[n-16:]), le.Uint64(from[n-8:])
-		le.PutUint64(b, v)
-		le.PutUint64(b[8:], w)
-		le.PutUint64(b[n-16:], x)
-		le.PutUint64(b[n-8:], y)
-		return (v|w|x|y)&highBits == 0 || utf8.Valid(from)
+// putLongKey is putKey for at least 8 bytes.
+func putLongKey(to room, at int, key string) bool {
+	last := len(key) - 8
+	var bad uint64
+	for i := 0; i < last; i += 8 {
+		v := word64(key, i)
+		to.put64(at+i, v)
+		bad |= v | (v - lowBits)
 	}
-	v, w := le.Uint64(from), le.Uint64(from[n-8:])
-	le.PutUint64(b, v)
-	le.PutUint64(b[n-8:], w)
-	return (v|w)&highBits == 0 || utf8.Valid(from)
+	v := word64(key, last)
+	to.put64(at+last, v)
+	return (bad|v|(v-lowBits))&highBits == 0
+}
+
+// putText copies a text to a place with room for it and reports whether it is UTF-8. It looks at words on their way, as
+// putKey does.
+func putText(to room, at int, s string) bool {
+	n := len(s)
+	var high uint64
+	switch {
+	case n > 16:
+		high = putLongText(to, at, s)
+	case n >= 8:
+		v, w := word64(s, 0), word64(s, n-8)
+		to.put64(at, v)
+		to.put64(at+n-8, w)
+		high = v | w
+	case n >= 4:
+		v, w := word32(s, 0), word32(s, n-4)
+		to.put32(at, v)
+		to.put32(at+n-4, w)
+		high = uint64(v | w)
+	default:
+		for i := range n {
+			to.put8(at+i, s[i])
+			high |= uint64(s[i])
+		}
+	}
+	return high&highBits == 0 || utf8.ValidString(s)
+}
+
+// putLongText copies at least 16 bytes and returns all their bits.
+func putLongText(to room, at int, s string) (high uint64) {
+	last := len(s) - 16
+	for i := 0; i < last; i += 16 {
+		v, w := word64(s, i), word64(s, i+8)
+		to.put64(at+i, v)
+		to.put64(at+i+8, w)
+		high |= v | w
+	}
+	v, w := word64(s, last), word64(s, last+8)
+	to.put64(at+last, v)
+	to.put64(at+last+8, w)
+	return high | v | w
 }
 
 // appendKey appends type (zero), key and NUL, or says why the text cannot be a key.
@@ -111,7 +138,7 @@ func appendKey(dst []byte, key string) ([]byte, error) {
 	}
 	dst = dst[:end]
 	dst[n], dst[end-1] = 0, 0
-	if !putKey(dst[n+1:], key) {
+	if !putKey(roomOf(dst), n+1, key) {
 		if err := checkKey(key); err != nil {
 			return dst, err
 		}

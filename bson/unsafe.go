@@ -18,7 +18,9 @@ import (
 //  4. Behind inside(v) is memory that belongs to an interface, behind bytesOf(s) that of a text. It is read, never written.
 //  5. aliasText and the boxes hand out memory that nobody writes afterwards. An arena writes each byte or word once,
 //     before it hands it out, and forgets it then. With StringsAliased the caller has promised the same for the input.
-//  6. Boxed words hold no pointers; boxed strings lie in a []string, so that the collector sees what they point to.
+//  6. A room is only written, and words only read, where the caller has compared: the whole word lies inside the slice's
+//     capacity, or inside the text or slice that is read.
+//  7. Boxed words hold no pointers; boxed strings lie in a []string, so that the collector sees what they point to.
 
 // place is where a Go value lies.
 type place struct{ p unsafe.Pointer }
@@ -99,6 +101,29 @@ func aliasText(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(
 
 // bytesOf returns the bytes of a text, for reading.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+// room is the memory of a slice, up to its capacity, for writing at any index: see rule 6.
+type room struct{ p unsafe.Pointer }
+
+func roomOf(b []byte) room { return room{unsafe.Pointer(unsafe.SliceData(b))} }
+
+func (r room) put8(at int, v byte)    { *(*byte)(unsafe.Add(r.p, at)) = v }
+func (r room) put16(at int, v uint16) { le.PutUint16((*[2]byte)(unsafe.Add(r.p, at))[:], v) }
+func (r room) put32(at int, v uint32) { le.PutUint32((*[4]byte)(unsafe.Add(r.p, at))[:], v) }
+func (r room) put64(at int, v uint64) { le.PutUint64((*[8]byte)(unsafe.Add(r.p, at))[:], v) }
+
+// word16, word32 and word64 read from a text: see rule 6.
+func word16(s string, at int) uint16 {
+	return le.Uint16((*[2]byte)(unsafe.Add(unsafe.Pointer(unsafe.StringData(s)), at))[:])
+}
+
+func word32(s string, at int) uint32 {
+	return le.Uint32((*[4]byte)(unsafe.Add(unsafe.Pointer(unsafe.StringData(s)), at))[:])
+}
+
+func word64(s string, at int) uint64 {
+	return le.Uint64((*[8]byte)(unsafe.Add(unsafe.Pointer(unsafe.StringData(s)), at))[:])
+}
 
 // quick finds the codec of a value's type by the address of the type's description: a table that later types
 // overwrite, in front of the real one.
