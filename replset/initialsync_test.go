@@ -182,7 +182,7 @@ func TestRetryHistoryTravelsWithTheCopy(t *testing.T) {
 
 // TestCopyIntoAFileOutlivesTheProcess: what was copied is on the disk.
 func TestCopyIntoAFileOutlivesTheProcess(t *testing.T) {
-	s := Run(t, Options{Members: 2, Dir: filepath.Join(t.TempDir(), "db"), ElectionTimeout: 300 * time.Millisecond})
+	s := Run(t, Options{Members: 2, Dir: filepath.Join(t.TempDir(), "db"), ElectionTimeout: 3 * time.Second})
 	c := dialRaw(t, s, primaryIndex(t, s), "app")
 	fill(t, c, 1500)
 	if _, err := s.AddMember(t.Context(), MemberOptions{Priority: new(0.0)}); err != nil {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -128,7 +129,7 @@ type Place struct {
 
 // SavePlace keeps the place in the disk's file, if it has one.
 func (d *Disk) SavePlace(p Place) error {
-	if d.journal == nil || p == (Place{}) {
+	if d.journal == nil || p == (Place{}) || p == d.Place() {
 		return nil
 	}
 	return d.journal.SetNote(placeNote, document(bson.D{{Key: "host", Value: p.Host}, {Key: "name", Value: p.Name},
@@ -166,7 +167,11 @@ func (d *Disk) SaveConfig(c *Config) error {
 	if d.journal == nil {
 		return nil
 	}
-	return d.journal.SetNote(configNote, document(configDocument(c)))
+	doc := document(configDocument(c))
+	if bytes.Equal(doc, d.journal.Note(configNote)) {
+		return nil // a sync less at every start
+	}
+	return d.journal.SetNote(configNote, doc)
 }
 
 // Stored is the configuration in the disk's file as it was opened; nil if there is none. What it

@@ -42,13 +42,13 @@ func replSetStepDown(ctx context.Context, m *Member, r *Request) (bson.D, error)
 // waits, up to catchUp, until a majority and an electable member have everything, and hands over to that member. With
 // force it goes without an heir when catchUp is over.
 func (m *Member) StepDown(ctx context.Context, freeze, catchUp time.Duration, force bool) error {
-	if _, ok := m.WritablePrimary(); !ok {
-		return mongoerr.Server(mongoerr.CodeNotWritablePrimary, "not primary so can't step down")
-	}
 	if !m.steppingDown.CompareAndSwap(false, true) {
 		return mongoerr.Server(mongoerr.CodeConflictingOperationInProgress, "This node is already in the process of stepping down")
 	}
 	defer m.steppingDown.Store(false)
+	if _, ok := m.WritablePrimary(); !ok {
+		return mongoerr.Server(mongoerr.CodeNotWritablePrimary, "not primary so can't step down")
+	}
 	begun := time.Now()
 	if _, err := m.ask(ctx, repl.AttemptStepDown{On: true}); err != nil {
 		return err

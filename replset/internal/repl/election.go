@@ -35,8 +35,11 @@ type Election struct {
 
 // expectPrimary begins anew to wait for a sign of a primary. The jitter keeps two members from standing together.
 func (n *Node) expectPrimary(now time.Time) {
-	wait := n.cfg.ElectionTimeout
-	n.electionAt = now.Add(wait + time.Duration(n.rnd()*0.15*float64(wait)))
+	n.electionAt = now.Add(n.cfg.ElectionTimeout + n.jitter())
+}
+
+func (n *Node) jitter() time.Duration {
+	return time.Duration(n.rnd() * 0.15 * float64(n.cfg.ElectionTimeout))
 }
 
 // meet takes over a higher term: whatever this node was in the old one, it is a follower now.
@@ -79,7 +82,7 @@ func (n *Node) followTick(now time.Time, out *effects) {
 		if n.standable(now) && n.role == RoleSecondary {
 			n.stand(ElectionTimedOut, true, now, out)
 		} else if !n.freeze.IsZero() && now.Before(n.freeze) {
-			n.electionAt = n.freeze
+			n.electionAt = n.freeze.Add(n.jitter())
 		}
 	case !n.takeoverAt.IsZero() && !now.Before(n.takeoverAt):
 		n.takeoverAt = time.Time{}
@@ -142,13 +145,31 @@ func (n *Node) win(now time.Time, out *effects) {
 		p.heard = now // the lease begins with the election
 	}
 	n.announce(now)
-	if n.freshest() == None {
+	n.answersBy = now.Add(min(2*n.cfg.HeartbeatInterval, n.cfg.CatchUpTimeout))
+	if n.caught(now) {
 		n.drain(out)
 	}
 }
 
+// caught says that a winner has all there is to get: those who are up have told how far they are since it won, or have had
+// their time to, and nobody is further.
+func (n *Node) caught(now time.Time) bool {
+	if n.freshest() != None {
+		return false
+	}
+	if !now.Before(n.answersBy) {
+		return true
+	}
+	for _, m := range n.cfg.Members {
+		if p := n.peers[m.ID]; p != nil && p.up && !m.Arbiter && p.heartbeat.Before(n.election.Won) {
+			return false
+		}
+	}
+	return true
+}
+
 func (n *Node) drain(out *effects) {
-	n.catchUp = time.Time{}
+	n.catchUp, n.answersBy = time.Time{}, time.Time{}
 	out.add(Drain{Term: n.term})
 }
 
@@ -230,8 +251,13 @@ func (n *Node) onStepDown(ev StepDown, now time.Time, out *effects) {
 	}
 }
 
-func (n *Node) onFreeze(ev Freeze) {
-	if ev.Until.IsZero() || n.freeze.Before(ev.Until) {
+func (n *Node) onFreeze(ev Freeze, now time.Time) {
+	switch {
+	case ev.Until.IsZero():
+		if n.freeze = ev.Until; n.electionAt.After(now.Add(n.cfg.ElectionTimeout)) {
+			n.expectPrimary(now) // it was put off to the end of the freeze
+		}
+	case n.freeze.Before(ev.Until):
 		n.freeze = ev.Until
 	}
 }
@@ -260,7 +286,7 @@ func (n *Node) leadTick(now time.Time, out *effects) {
 		n.follow(now)
 		return
 	}
-	if !n.catchUp.IsZero() && (!now.Before(n.catchUp) || n.freshest() == None) {
+	if !n.catchUp.IsZero() && (!now.Before(n.catchUp) || n.caught(now)) {
 		n.drain(out)
 	}
 }
@@ -323,5 +349,5 @@ func (n *Node) planTakeover(now time.Time) {
 		}
 	}
 	wait := n.cfg.ElectionTimeout * time.Duration(rank)
-	n.takeoverAt = now.Add(wait + time.Duration(n.rnd()*0.15*float64(n.cfg.ElectionTimeout)))
+	n.takeoverAt = now.Add(wait + n.jitter())
 }

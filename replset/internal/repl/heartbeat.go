@@ -66,8 +66,9 @@ func (n *Node) onHeartbeatReply(ev HeartbeatReply, now time.Time, out *effects) 
 	p.config = ev.Config
 	// A lower position than known is an old message that a position report has overtaken, unless the member says that
 	// it lost entries.
-	if p.applied.Less(ev.Applied) || back || ev.Role == RoleRollback || ev.Role == RoleStartup2 {
-		p.applied, p.durable, p.relay = ev.Applied, ev.Durable, false
+	if lost := back || ev.Role == RoleRollback || ev.Role == RoleStartup2; lost || p.applied.Less(ev.Applied) {
+		p.applied, p.durable = ev.Applied, ev.Durable
+		p.relay = p.relay && !lost
 	} else if p.durable.Less(ev.Durable) {
 		p.durable = ev.Durable
 	}
@@ -162,7 +163,6 @@ func (n *Node) onPosition(ev Position, now time.Time, out *effects) {
 	if p == nil || ev.Version != n.cfg.Version {
 		return // the number may be another member's there
 	}
-	news := p.applied.Less(ev.Applied) || p.durable.Less(ev.Durable)
 	if p.applied.Less(ev.Applied) {
 		p.applied = ev.Applied
 	}
@@ -176,7 +176,7 @@ func (n *Node) onPosition(ev Position, now time.Time, out *effects) {
 		return
 	}
 	p.relay = true
-	if news && n.source != None && n.source != ev.From {
+	if n.source != None && n.source != ev.From {
 		out.add(PassOn{})
 	}
 }

@@ -75,6 +75,7 @@ type Node struct {
 	freeze     time.Time // no candidacy before this
 	ballot     *ballot   // the election that runs, or nil
 	catchUp    time.Time // when a winner stops to catch up; zero: not catching up
+	answersBy  time.Time // how long a winner waits to hear how far the others are
 	electionOp OpTime
 	election   Election // the last one this node stood in
 }
@@ -150,7 +151,7 @@ func (n *Node) take(ev Event, now time.Time, out *effects) {
 	case StepDown:
 		n.onStepDown(ev, now, out)
 	case Freeze:
-		n.onFreeze(ev)
+		n.onFreeze(ev, now)
 	case Drained:
 		n.onDrained(ev, now)
 	case Reconfig:
@@ -190,7 +191,12 @@ func (n *Node) NextTick() time.Time {
 			earlier(p.next)
 		}
 	}
-	earlier(n.catchUp)
+	if !n.catchUp.IsZero() {
+		earlier(n.catchUp)
+		if n.source == None { // what comes from a source comes with an event
+			earlier(n.answersBy)
+		}
+	}
 	switch {
 	case n.self == None:
 	case n.ballot != nil:

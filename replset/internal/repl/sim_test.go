@@ -3,6 +3,7 @@ package repl
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,8 +15,8 @@ type sim struct {
 	t       *testing.T
 	rnd     *rand.Rand
 	now     time.Time
-	cfg     *Config
-	nodes   []*Node // nil: crashed
+	cfgs    []*Config // what each member has on its disk
+	nodes   []*Node   // nil: crashed
 	logs    [][]OpTime
 	votes   []Vote
 	commit  []OpTime // of each node's present life
@@ -27,6 +28,9 @@ type sim struct {
 	ts      uint32
 	trace   []string
 	quiet   bool // primaries write nothing
+	changes bool // members come and go
+	changed int  // how often they did
+	teller  *teller
 }
 
 // letter is an event on its way to a node.
@@ -40,9 +44,13 @@ type letter struct {
 
 func newSim(t *testing.T, seed uint64, members []MemberConfig) *sim {
 	s := &sim{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(1000, 0), cut: map[[2]int]bool{}, won: map[int64]int{}, audited: map[int]int64{}}
-	s.cfg = &Config{SetName: "sim", Version: 1, Members: numbered(members), ElectionTimeout: time.Second,
+	cfg := &Config{SetName: "sim", Version: 1, Members: numbered(members), ElectionTimeout: time.Second,
 		HeartbeatInterval: 200 * time.Millisecond, CatchUpTimeout: time.Second}
 	n := len(members)
+	s.cfgs = make([]*Config, n)
+	for i := range n {
+		s.cfgs[i] = cfg
+	}
 	s.nodes, s.logs, s.votes, s.commit = make([]*Node, n), make([][]OpTime, n), make([]Vote, n), make([]OpTime, n)
 	for i := range n {
 		s.votes[i] = Vote{For: None}
@@ -52,10 +60,10 @@ func newSim(t *testing.T, seed uint64, members []MemberConfig) *sim {
 	return s
 }
 
-// numbered gives each member its place as its number.
+// numbered gives each member its place as its number, and an address that tells it.
 func numbered(members []MemberConfig) []MemberConfig {
 	for i := range members {
-		members[i].ID = i
+		members[i].ID, members[i].Host = i, fmt.Sprint("m", i)
 	}
 	return members
 }
@@ -77,7 +85,7 @@ func (s *sim) last(i int) OpTime {
 
 func (s *sim) start(i int) {
 	s.commit[i] = OpTime{}
-	s.nodes[i] = New(s.cfg, s.cfg.Members[i].Host, s.votes[i], s.last(i), s.now, s.rnd.Float64)
+	s.nodes[i] = New(s.cfgs[i], fmt.Sprint("m", i), s.votes[i], s.last(i), s.now, s.rnd.Float64)
 }
 
 func (s *sim) step(i int, ev Event) {
@@ -85,7 +93,10 @@ func (s *sim) step(i int, ev Event) {
 	if n == nil {
 		return
 	}
-	for _, e := range n.Step(ev, s.now) {
+	effects := n.Step(ev, s.now)
+	s.cfgs[i] = n.Topology().Config
+	s.teller.tell(i, n, ev, effects)
+	for _, e := range effects {
 		s.perform(i, e, ev)
 	}
 	s.check(i)
@@ -102,13 +113,23 @@ func (s *sim) perform(i int, e Effect, cause Event) {
 	case SendStepUp:
 		s.post(i, e.To, StepUp{SkipDryRun: true}, nil)
 	case HeartbeatAnswer:
-		s.post(i, cause.(HeartbeatRequest).From, e.Reply, nil)
+		s.post(i, member(cause.(HeartbeatRequest).Host), e.Reply, nil)
+	case FetchConfig:
+		if from := s.nodes[member(e.Host)]; from != nil {
+			s.post(member(e.Host), i, Reconfig{Config: from.Topology().Config}, nil)
+		}
 	case VoteAnswer:
 		s.post(i, cause.(VoteRequest).From, e.Reply, nil)
 	case Drain:
 		s.write(i, e.Term)
 		s.step(i, Drained{OpTime: s.last(i), Durable: s.last(i)})
 	}
+}
+
+// member is the number of the member at a host: in the simulation it never has another.
+func member(host string) (i int) {
+	_, _ = fmt.Sscanf(host, "m%d", &i)
+	return i
 }
 
 func (s *sim) post(from, to int, ev, lost Event) {
@@ -172,7 +193,7 @@ func (s *sim) pull(i int) {
 		next++
 	}
 	s.step(i, Applied{OpTime: s.last(i), Durable: s.last(i)})
-	s.post(i, from, Position{From: i, Direct: true, Term: n.Topology().Term, Version: 1, Applied: s.last(i), Durable: s.last(i)}, nil)
+	s.post(i, from, Position{From: i, Direct: true, Term: n.Topology().Term, Version: n.Topology().Config.Version, Applied: s.last(i), Durable: s.last(i)}, nil)
 }
 
 func (s *sim) fail(format string, args ...any) {
@@ -214,7 +235,7 @@ func (s *sim) check(i int) {
 
 func (s *sim) holds(i int, op OpTime, what string) {
 	s.t.Helper()
-	if s.cfg.Members[i].Arbiter {
+	if me := s.cfgs[i].Member(i); me != nil && me.Arbiter {
 		return
 	}
 	for k := len(s.logs[i]) - 1; k >= 0; k-- {
@@ -253,7 +274,9 @@ func (s *sim) trouble() {
 	say := func(format string, args ...any) {
 		s.trace = append(s.trace, fmt.Sprintf("%v: %s", s.now.Sub(time.Unix(1000, 0)), fmt.Sprintf(format, args...)))
 	}
-	switch s.rnd.IntN(8) {
+	switch s.rnd.IntN(s.kinds()) {
+	case 8, 9:
+		s.reconfigure(say)
 	case 0:
 		say("crash %d", i)
 		s.nodes[i] = nil
@@ -280,6 +303,37 @@ func (s *sim) trouble() {
 	}
 }
 
+// kinds is how many kinds of trouble there are.
+func (s *sim) kinds() int {
+	if s.changes {
+		return 10
+	}
+	return 8
+}
+
+// reconfigure has a primary add or remove a member, if the present configuration is settled.
+func (s *sim) reconfigure(say func(string, ...any)) {
+	for i, n := range s.nodes {
+		if n == nil || !n.Topology().Writable || !n.Progress().Settled {
+			continue
+		}
+		next := *n.Topology().Config
+		next.Version, next.Term, next.Members = next.Version+1, n.Topology().Term, append([]MemberConfig(nil), next.Members...)
+		j := s.rnd.IntN(len(s.nodes))
+		if k := next.Member(j); k == nil {
+			say("%d adds %d", i, j)
+			next.Members = append(next.Members, numbered(ordinary(j + 1))[j])
+		} else if j != i && len(next.Members) > 2 {
+			say("%d removes %d", i, j)
+			next.Members = slices.DeleteFunc(next.Members, func(m MemberConfig) bool { return m.ID == j })
+		} else {
+			continue
+		}
+		s.step(i, Reconfig{Config: &next, Lead: next.Term})
+		s.changed++
+	}
+}
+
 // writable is the one member that takes writes and that all others follow, or None.
 func (s *sim) writable() int {
 	leader := None
@@ -292,7 +346,7 @@ func (s *sim) writable() int {
 		}
 	}
 	for _, n := range s.nodes {
-		if n != nil && n.Topology().Primary != leader {
+		if n != nil && n.Topology().Primary != leader && n.Topology().Role.Member() {
 			return None
 		}
 	}

@@ -1,0 +1,35 @@
+package replset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Maintenance takes member i out of service (RECOVERING: it goes on replicating and may not be read), or back, as the
+// command replSetMaintenance does. The primary cannot be taken out of service. Doing twice what is done already is
+// harmless; Kill ends it.
+func (s *Set) Maintenance(i int, on bool) error {
+	if err := s.check(i); err != nil {
+		return err
+	}
+	r := s.Member(i).current()
+	if r == nil {
+		return fmt.Errorf("replset: member %d is not running", i)
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), 10*time.Second, errors.New("the member does not answer"))
+	defer cancel()
+	for {
+		times := r.InMaintenance(ctx)
+		if on == (times > 0) && times < 2 {
+			return nil
+		}
+		if err := r.Maintenance(ctx, on); err != nil {
+			return fmt.Errorf("replset: maintenance of member %d: %w", i, err)
+		}
+		if on {
+			return nil
+		}
+	}
+}
