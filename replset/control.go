@@ -223,6 +223,43 @@ func (s *Set) Delay(i int, d time.Duration, appNames ...string) error {
 	return nil
 }
 
+// CutAfter has one connection of the named client applications to member i, or without a name of any client, end in the
+// middle of an answer: the first over which, from now on, more than n bytes of answers are to be sent gets n of them. With
+// n 0 the first answer does not begin. The answers to hello and authentication neither count nor are cut. Then the fault is
+// over; a negative n takes it back before. Other members' connections end so if their names (MemberApp) are given.
+func (s *Set) CutAfter(i int, n int64, appNames ...string) error {
+	if err := s.check(i); err != nil {
+		return err
+	}
+	s.Member(i).faults.CutAfter(n, appNames...)
+	return nil
+}
+
+// Throttle makes the link between member i and the named client applications, or without a name every client that has no
+// rate of its own, a slow one: each message takes its length at so many bytes a second on the way, both ways. Connections
+// do not wait for each other. 0 takes it away.
+func (s *Set) Throttle(i int, bytesPerSecond int64, appNames ...string) error {
+	if err := s.check(i); err != nil {
+		return err
+	}
+	if bytesPerSecond < 0 {
+		return fmt.Errorf("replset: the rate of %d bytes a second is negative", bytesPerSecond)
+	}
+	s.Member(i).faults.Throttle(bytesPerSecond, appNames...)
+	return nil
+}
+
+// Lag makes member i apply nothing of what it pulls from the primary, until it is called with false: it stays a secondary
+// and answers reads with what it has. It does what the server's fail point rsSyncApplyStop does. A primary is not concerned
+// until it is one no more.
+func (s *Set) Lag(i int, on bool) error {
+	if err := s.check(i); err != nil {
+		return err
+	}
+	s.Member(i).faults.Lag(on)
+	return nil
+}
+
 // FailCommand makes commands fail on member i, or on every member if i is All. nil ends it. It stays through step-downs
 // and ends with Kill.
 func (s *Set) FailCommand(i int, f *FailCommand) error {

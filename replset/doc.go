@@ -1,6 +1,7 @@
 // Package replset is an embedded MongoDB replica set for development and tests: one to seven members in this process,
 // each behind its own TCP port (or on an in-memory network), with elections, an oplog, write and read concerns, SCRAM,
-// and faults that a test can cause: StepDown, Kill, Restart, Partition, Hang, Delay, FailCommand.
+// and faults that a test can cause: StepDown, Kill, Restart, Partition, Hang, Delay, Throttle, Lag,
+// CutAfter, FailCommand.
 //
 // In a test one line is enough:
 //

@@ -110,7 +110,7 @@ func (c *Conn) answer(msg []byte) bool {
 	begun := time.Now()
 	c.noteMetadata(r)
 	half := c.m.opt.Faults.delay(c) / 2
-	if half > 0 && !pause(c.ctx, begun.Add(half)) {
+	if way := half + c.m.opt.Faults.travel(c, len(msg)); way > 0 && !pause(c.ctx, begun.Add(way)) {
 		return false
 	}
 	for {

@@ -130,6 +130,8 @@ func configureFailPoint(_ context.Context, m *Member, r *Request) (bson.D, error
 	name, _ := r.Field("configureFailPoint").StringValueOK()
 	switch name {
 	case "failCommand":
+	case "rsSyncApplyStop", "stopReplProducer":
+		return lagPoint(m, name, r)
 	case "failGetMoreAfterCursorCheckout", "onPrimaryTransactionalWrite":
 		if mode, _ := r.Field("mode").StringValueOK(); mode == "off" {
 			return bson.D{{Key: "count", Value: int32(0)}}, nil
@@ -160,6 +162,17 @@ func configureFailPoint(_ context.Context, m *Member, r *Request) (bson.D, error
 	}
 	m.SetFailCommand(f)
 	return bson.D{{Key: "count", Value: entered}}, nil
+}
+
+// lagPoint has the member apply nothing of what it pulls, or go on. Of the two names that a server has for this, neither
+// stops the pulling itself here; and unlike a server's, it outlives a Kill.
+func lagPoint(m *Member, name string, r *Request) (bson.D, error) {
+	mode, _ := r.Field("mode").StringValueOK()
+	if mode != "alwaysOn" && mode != "off" {
+		return nil, mongoerr.Server(mongoerr.CodeBadValue, "the fail point %s takes the modes 'alwaysOn' and 'off'", name)
+	}
+	m.opt.Faults.Lag(mode == "alwaysOn")
+	return bson.D{{Key: "count", Value: int32(0)}}, nil
 }
 
 func (f *FailCommand) parseMode(mode bson.RawValue) (off bool, err error) {

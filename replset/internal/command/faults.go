@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -14,6 +15,17 @@ type Faults struct {
 	all     time.Duration
 	byApp   map[string]time.Duration
 	blocked map[int]chan struct{} // members that cannot be reached; closed when they can
+	lag     chan struct{}         // non-nil while the member applies nothing; closed at the end
+	rate    int64                 // bytes a second, 0: as fast as can be
+	rateOf  map[string]int64      // by application
+	cut     *cut                  // nil: none
+}
+
+// cut drops one connection in the middle of an answer.
+type cut struct {
+	after int64
+	apps  []string        // whose connections; none: any client's
+	sent  map[*Conn]int64 // bytes of answers since the cut was made
 }
 
 // Hang makes the member accept and read, and never answer, until it is called with false.
@@ -109,6 +121,97 @@ func (f *Faults) Cut(to int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.blocked[to] != nil
+}
+
+// CutAfter has one connection of the named client applications, or of any client, end after n more bytes of answers. The
+// answers of a connection's beginning do not count. A negative n takes it back.
+func (f *Faults) CutAfter(n int64, apps ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cut = nil
+	if n >= 0 {
+		f.cut = &cut{after: n, apps: apps, sent: map[*Conn]int64{}}
+	}
+}
+
+// cutAt says how many of the next bytes of an answer get through, and whether the connection ends after them. The fault is
+// over with the first connection that it ends.
+func (f *Faults) cutAt(c *Conn, size int) (through int, end bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k := f.cut
+	if k == nil || len(k.apps) == 0 && c.internal || len(k.apps) > 0 && !slices.Contains(k.apps, c.App) {
+		return size, false
+	}
+	sent := k.sent[c]
+	if k.sent[c] += int64(size); k.sent[c] <= k.after {
+		return size, false
+	}
+	f.cut = nil
+	return int(k.after - sent), true
+}
+
+// Throttle lets n bytes a second through between the member and the named client applications, or, without a name, every
+// client that has no rate of its own. 0 is no limit.
+func (f *Faults) Throttle(n int64, apps ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(apps) == 0 {
+		f.rate = n
+		return
+	}
+	if f.rateOf == nil {
+		f.rateOf = map[string]int64{}
+	}
+	for _, app := range apps {
+		f.rateOf[app] = n
+	}
+}
+
+// travel is how long a message of a connection is under way because its link is slow.
+func (f *Faults) travel(c *Conn, size int) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	rate, own := f.rateOf[c.App]
+	if !own && !c.internal {
+		rate = f.rate
+	}
+	if rate <= 0 {
+		return 0
+	}
+	return time.Duration(float64(size) / float64(rate) * float64(time.Second))
+}
+
+// Lag makes the member apply nothing of what it pulls, until it is called with false.
+func (f *Faults) Lag(on bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if on == (f.lag != nil) {
+		return
+	}
+	if on {
+		f.lag = make(chan struct{})
+		return
+	}
+	close(f.lag)
+	f.lag = nil
+}
+
+// current waits while the member lags.
+func (f *Faults) current(ctx context.Context) error {
+	for {
+		f.mu.Lock()
+		lag := f.lag
+		f.mu.Unlock()
+		if lag == nil {
+			return nil
+		}
+		select {
+		case <-lag:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // delay is how long the round trips of a connection take. Other members are near unless their name is given.

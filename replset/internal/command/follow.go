@@ -213,6 +213,9 @@ func (f *following) apply(entries []bson.Raw) error {
 		if err != nil {
 			return err
 		}
+		if err := f.m.opt.Faults.current(f.ctx); err != nil {
+			return err
+		}
 		op, err := f.m.Store.ApplyOplog(entries[:ready])
 		if err != nil {
 			return err

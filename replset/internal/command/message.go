@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/internal/wire"
@@ -126,7 +127,25 @@ func (c *Conn) write(r *Request, env envelope, rep *reply, more bool) bool {
 	if c.m.crashed.Load() {
 		return false // the sockets of a crashed process all fall silent at once, those not cut yet too
 	}
-	_, err = c.nc.Write(dst)
+	return c.send(dst, greetings[strings.ToLower(r.Name)])
+}
+
+// greetings are the commands of a connection's beginning, and of monitors.
+var greetings = map[string]bool{"hello": true, "ismaster": true, "saslstart": true, "saslcontinue": true}
+
+// send writes a message, through the faults that a link can have.
+func (c *Conn) send(msg []byte, greeting bool) bool {
+	if way := c.m.opt.Faults.travel(c, len(msg)); way > 0 && !pause(c.ctx, time.Now().Add(way)) {
+		return false
+	}
+	if !greeting {
+		if through, end := c.m.opt.Faults.cutAt(c, len(msg)); end {
+			_, _ = c.nc.Write(msg[:through])
+			_ = raw(c.nc).Close()
+			return false
+		}
+	}
+	_, err := c.nc.Write(msg)
 	return err == nil
 }
 
