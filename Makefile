@@ -19,6 +19,7 @@ static:
 test: # arch_test.go (floors, purity, caps) runs with the rest
 	go test -race ./...
 	go test -tags purego ./bson/
+	GOGC=1 go test -gcflags=all=-d=checkptr ./bson/
 
 cpus: # bson's tests on a big-endian and on a 32-bit machine, emulated: needs qemu-user. The emulator cannot start a child
 	@set -e; for cpu in s390x arm; do for tags in "" purego; do \

@@ -3,6 +3,7 @@ package bson
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"reflect"
 	"sync"
 	"time"
@@ -43,6 +44,9 @@ const maxScratch = 64 << 10
 
 func appendDoc(ps *plans, dst []byte, v any) ([]byte, error) {
 	out, t, err := ps.appendAny(dst, v, 1)
+	if err == nil {
+		err = checkSize(int64(len(out) - len(dst)))
+	}
 	if err == nil && t != TypeEmbeddedDocument {
 		err = fmt.Errorf("cannot encode %s as a document: it becomes %v", describe(v), t)
 	}
@@ -50,6 +54,14 @@ func appendDoc(ps *plans, dst []byte, v any) ([]byte, error) {
 		return dst, encodeDone(err)
 	}
 	return out, nil
+}
+
+// checkSize refuses what is larger than the lengths of BSON can say. No part is larger than the whole.
+func checkSize(n int64) error {
+	if n > math.MaxInt32 {
+		return fmt.Errorf("a document of %d bytes: the lengths of BSON end at %d", n, math.MaxInt32)
+	}
+	return nil
 }
 
 func describe(v any) string {
@@ -76,6 +88,9 @@ func (o Options) AppendAny(dst []byte, key string, v any) ([]byte, error) {
 
 func appendElementDone(ps *plans, dst []byte, key string, v any) ([]byte, error) {
 	out, err := ps.appendElement(dst, key, v, 2)
+	if err == nil {
+		err = checkSize(int64(len(out) - len(dst)))
+	}
 	if err != nil {
 		return dst, encodeDone(err)
 	}
@@ -90,6 +105,9 @@ func (o Options) ValueOf(v any) (RawValue, error) { return valueOf(o.plans(), v)
 
 func valueOf(ps *plans, v any) (RawValue, error) {
 	out, t, err := ps.appendAny(nil, v, 1)
+	if err == nil {
+		err = checkSize(int64(len(out)))
+	}
 	if err != nil {
 		return RawValue{}, encodeDone(err)
 	}

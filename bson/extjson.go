@@ -114,47 +114,49 @@ func (m M) String() string { return printed(m) }
 func (a A) String() string { return printed(a) }
 
 func printed(v any) string {
-	rv, err := ValueOf(sorted(v, 1))
+	rv, err := ValueOf(new(sorter).sorted(v, 1))
 	if err != nil {
 		return "<" + err.Error() + ">"
 	}
 	return relaxed(rv)
 }
 
-// sorted makes printing repeatable: it replaces maps inside D, M and A by documents with sorted keys. What is deeper than
-// a document may be stays as it is: encoding it will fail.
-func sorted(v any, depth int) any {
-	if depth > MaxDepth {
+// sorter makes printing repeatable: it replaces maps inside D, M and A by documents with sorted keys. At what is deeper than
+// a document may be it gives up: encoding will fail there, and a value that holds itself twice has no end of such places.
+type sorter struct{ tooDeep bool }
+
+func (s *sorter) sorted(v any, depth int) any {
+	if s.tooDeep = s.tooDeep || depth > MaxDepth+1; s.tooDeep {
 		return v
 	}
 	switch x := v.(type) {
 	case M:
-		return sortedMap(x, depth)
+		return s.sortedMap(x, depth)
 	case map[string]any:
-		return sortedMap(x, depth)
+		return s.sortedMap(x, depth)
 	case D:
 		out := slices.Clone(x)
 		for i := range out {
-			out[i].Value = sorted(out[i].Value, depth+1)
+			out[i].Value = s.sorted(out[i].Value, depth+1)
 		}
 		return out
 	case A:
 		out := slices.Clone(x)
 		for i := range out {
-			out[i] = sorted(out[i], depth+1)
+			out[i] = s.sorted(out[i], depth+1)
 		}
 		return out
 	}
 	return v
 }
 
-func sortedMap(m map[string]any, depth int) D {
+func (s *sorter) sortedMap(m map[string]any, depth int) D {
 	if m == nil {
 		return nil
 	}
 	d := make(D, 0, len(m))
 	for _, k := range slices.Sorted(maps.Keys(m)) {
-		d = append(d, E{k, sorted(m[k], depth+1)})
+		d = append(d, E{k, s.sorted(m[k], depth+1)})
 	}
 	return d
 }
