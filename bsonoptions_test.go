@@ -2,6 +2,8 @@ package sextant_test
 
 import (
 	"context"
+	"fmt"
+	"log"
 	"reflect"
 	"strings"
 	"testing"
@@ -335,4 +337,21 @@ func TestGeneratedIDsGoWhereTheOptionsPutThem(t *testing.T) {
 	if zero.Key != (bson.ObjectID{}) {
 		t.Error("without the option the json tag counts")
 	}
+}
+
+func ExampleCollectionOptions() {
+	ctx := context.Background()
+	_, people, end := exampleCollection("options")
+	defer end()
+	// Documents of other programs that know no null: nil slices are written as empty arrays.
+	tidy := people.With(sextant.CollectionOptions{BSON: &bson.Options{NilSliceAsEmpty: true, IntMinSize: true}})
+	if _, err := tidy.InsertOne(ctx, bson.D{{Key: "_id", Value: 1}, {Key: "awards", Value: []string(nil)}}); err != nil {
+		log.Fatal(err)
+	}
+	doc, err := sextant.As[bson.D](people).FindOne(ctx, bson.D{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(doc)
+	// Output: {"_id":1,"awards":[]}
 }

@@ -39,6 +39,12 @@
 // never matches one: use bson.ObjectIDFromHex. So do not give a struct an _id field of type string that is left out when
 // empty: the document gets an ObjectID then, which that field cannot hold when it is read back.
 //
+// # Values
+//
+// How Go values become BSON and the other way round is chosen by bson.Options, in Config.BSON or for a database or a
+// collection: DatabaseOptions.BSON, CollectionOptions.BSON. All that a call encodes and decodes follows it: documents,
+// filters, updates, pipelines, comments, cursors, results. Options.Strings says what documents keep in memory: see Cursor.
+//
 // # Failover
 //
 // A read, and a write of a single document, that meets a failed connection or a member that is no longer the primary is
@@ -65,6 +71,7 @@
 //	SingleResult.Decode             FindOne returns the value
 //	Cursor.Decode, Cursor.Current   Cursor.Current, Cursor.Raw
 //	Collection.Clone                Collection.With
+//	options.BSONOptions             Config.BSON, CollectionOptions.BSON
 //	Collection.Indexes().CreateOne  Collection.CreateIndex
 //	Client.Ping                     Client.WaitReady, or RunCommand with ping
 //	Database.RunCommandCursor       RunCommandCursor

@@ -34,7 +34,7 @@ type (
 	pZeroer   struct{ A int }
 	textKey   int
 	stringKey string
-	madeKey   struct{ a int }
+	madeKey   struct{}
 )
 
 var emptyDoc = []byte{5, 0, 0, 0, 0}
@@ -190,7 +190,7 @@ func oddValues() []odd {
 	add("inline", embInlineU{unexported{1}})
 	add("omitzero", omitsZero{})
 	add("whole", docValue{}, map[string]int(nil), nMap(nil))
-	for _, p := range []odd{
+	return append(list, []odd{
 		{"D with an empty key", pair{bson.D{{Key: "", Value: 1}}, theirs.D{{Key: "", Value: 1}}}, ""},
 		{"nil D", pair{bson.D(nil), theirs.D(nil)}, ""}, {"E", pair{bson.E{Key: "a", Value: 1}, theirs.E{Key: "a", Value: 1}}, ""},
 		{"[]D", pair{[]bson.D{{}, nil}, []theirs.D{{}, nil}}, ""}, {"A", pair{bson.A{1}, theirs.A{1}}, ""}, {"nil A", pair{bson.A(nil), theirs.A(nil)}, ""},
@@ -207,10 +207,7 @@ func oddValues() []odd {
 		{"RawValue that is a document", pair{bson.RawValue{Type: 3, Value: emptyDoc}, theirs.RawValue{Type: 3, Value: emptyDoc}}, "whole"}, {"nil M", pair{bson.M(nil), theirs.M(nil)}, "whole"},
 		{"RawValue that is cut off", pair{bson.RawValue{Type: 0x10, Value: []byte{1}}, theirs.RawValue{Type: 0x10, Value: []byte{1}}}, "made"}, {"no scope", pair{bson.CodeWithScope{Code: "a"}, theirs.CodeWithScope{Code: "a"}}, "scope"},
 		{"foreign ObjectID", pair{foreignID{}, foreignID{}}, "foreign"},
-	} {
-		list = append(list, p)
-	}
-	return list
+	}...)
 }
 
 // holders put a value where a value can be.
