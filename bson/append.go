@@ -206,5 +206,7 @@ func EndDocument(dst []byte, start int) []byte {
 	return dst
 }
 
-// grow returns dst with room for n more bytes.
+// grow returns dst with room for n more bytes. It is out of the way of the loops that call it.
+//
+//go:noinline
 func grow(dst []byte, n int) []byte { return slices.Grow(dst, n) }

@@ -177,8 +177,7 @@ func putScalar(to room, at int, v any) (t Type, size int) {
 		}
 		return TypeInt32, 4
 	case ObjectID:
-		to.put64(at, le.Uint64(x[:]))
-		to.put32(at+8, le.Uint32(x[8:]))
+		putObjectID(to, at, &x)
 		return TypeObjectID, 12
 	case DateTime:
 		to.put64(at, uint64(x))
@@ -187,6 +186,11 @@ func putScalar(to room, at int, v any) (t Type, size int) {
 		return TypeNull, 0
 	}
 	return 0, -1
+}
+
+func putObjectID(to room, at int, id *ObjectID) {
+	to.put64(at, le.Uint64(id[:]))
+	to.put32(at+8, le.Uint32(id[8:]))
 }
 
 // appendText appends a string behind a header; if it is not UTF-8 it cuts dst to the length before.

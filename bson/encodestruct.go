@@ -14,80 +14,38 @@ func (s *structCodec) encode(ps *plans, dst []byte, p place, depth int) ([]byte,
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
 	fields := s.fields
-	for i := range fields {
+	for i := 0; i < len(fields); {
 		f := &fields[i]
-		q := p
-		if f.plain {
-			q = p.field(&f.at.spot)
-		} else if q = f.present(p); q == (place{}) {
-			continue
-		}
-		if f.op == opOther {
-			var err error
-			if dst, err = f.encode(ps, dst, q, depth+1); err != nil {
-				return dst, 0, err
+		in := p
+		if !f.plain {
+			var ok bool
+			if in, ok = f.present(p); !ok {
+				i++
+				continue
 			}
+		}
+		if f.run > 0 {
+			if room := int(f.room) + headSlack; cap(dst)-len(dst) < room {
+				dst = grow(dst, room)
+			}
+			dst = dst[:putScalars(roomOf(dst), len(dst), fields[i:i+int(f.run)], in)]
+			i += int(f.run)
 			continue
 		}
-		n := len(dst)
-		if cap(dst)-n < fieldRoom {
-			dst = grow(dst, fieldRoom)
-		}
-		// The header is stored as three words, whatever its length: what is too much, the value overwrites.
-		b := (*[fieldRoom]byte)(dst[n : n+fieldRoom])
-		le.PutUint64(b[0:], f.head[0])
-		le.PutUint64(b[8:], f.head[1])
-		if f.size > 16 {
-			le.PutUint64(b[16:], f.head[2])
-		}
-		k := int(f.size & 31) // it is below 32 anyway: the compiler should know
+		i++
+		var err error
 		switch f.op {
 		case opString:
-			text := *at[string](q)
-			end := n + k + 5 + len(text)
-			if end > cap(dst) {
-				dst = grow(dst[:n+k], 5+len(text))
-			}
-			dst = dst[:end]
-			le.PutUint32(dst[n+k:], uint32(len(text)+1))
-			dst[end-1] = 0
-			if !putText(roomOf(dst), n+k+4, text) {
-				return dst, 0, encodeUnder(notUTF8(text), f.key)
-			}
-		case opInt32:
-			le.PutUint32(b[k:], uint32(*at[int32](q)))
-			dst = dst[:n+k+4]
-		case opInt64:
-			le.PutUint64(b[k:], uint64(*at[int64](q)))
-			dst = dst[:n+k+8]
-		case opFloat64:
-			le.PutUint64(b[k:], math.Float64bits(*at[float64](q)))
-			dst = dst[:n+k+8]
-		case opBool:
-			b[k] = boolByte(*at[bool](q))
-			dst = dst[:n+k+1]
-		case opObjectID:
-			*(*ObjectID)(b[k:]) = *at[ObjectID](q)
-			dst = dst[:n+k+12]
-		case opDateTime:
-			le.PutUint64(b[k:], uint64(*at[DateTime](q)))
-			dst = dst[:n+k+8]
-		case opTime:
-			le.PutUint64(b[k:], uint64(at[timeValue](q).UnixMilli()))
-			dst = dst[:n+k+8]
-		case opInt:
-			x := *at[int](q)
-			le.PutUint64(b[k:], uint64(x))
-			dst = dst[:n+k+4]
-			if int(int32(x)) != x {
-				b[0] = byte(TypeInt64)
-				dst = dst[:n+k+8]
-			}
+			dst, err = f.encodeString(dst, *at[string](in.field(&f.at.spot)))
 		case opStruct:
-			var err error
-			if dst, _, err = f.codec.record.encode(ps, dst[:n+k], q, depth+1); err != nil {
-				return dst, 0, encodeUnder(err, f.key)
-			}
+			n := len(dst)
+			dst, _, err = f.codec.record.encode(ps, append(dst, f.header...), in.field(&f.at.spot), depth+1)
+			dst[n] = byte(TypeEmbeddedDocument)
+		default:
+			dst, err = f.encode(ps, dst, in.field(&f.at.spot), depth+1)
+		}
+		if err != nil {
+			return dst, 0, encodeUnder(err, f.key)
 		}
 	}
 	if s.rest != nil {
@@ -101,24 +59,90 @@ func (s *structCodec) encode(ps *plans, dst []byte, p place, depth int) ([]byte,
 	return dst, TypeEmbeddedDocument, nil
 }
 
-// present returns where a field is, the zero place if it is left out.
-func (f *field) present(p place) place {
-	q, ok := f.at.find(p)
-	if !ok || f.omit != nil && f.omit(q) {
-		return place{}
+// putScalars writes a run of fields (see field.run), for which there is room, and returns where the next one goes. It calls
+// nothing, so that all it needs stays in registers.
+func putScalars(to room, n int, run []field, in place) int {
+	for i := range run {
+		f := &run[i]
+		q := in.field(&f.at.spot)
+		// The header is stored as three words, whatever its length: what is too much, the value overwrites.
+		to.put64(n, f.head[0])
+		to.put64(n+8, f.head[1])
+		v := n + int(f.size)
+		if f.size > 16 {
+			to.put64(n+16, f.head[2])
+		}
+		switch f.op {
+		case opInt32:
+			to.put32(v, uint32(*at[int32](q)))
+			n = v + 4
+		case opInt64:
+			to.put64(v, uint64(*at[int64](q)))
+			n = v + 8
+		case opFloat64:
+			to.put64(v, math.Float64bits(*at[float64](q)))
+			n = v + 8
+		case opBool:
+			to.put8(v, boolByte(*at[bool](q)))
+			n = v + 1
+		case opObjectID:
+			putObjectID(to, v, at[ObjectID](q))
+			n = v + 12
+		case opDateTime:
+			to.put64(v, uint64(*at[DateTime](q)))
+			n = v + 8
+		case opTime:
+			to.put64(v, uint64(at[timeValue](q).UnixMilli()))
+			n = v + 8
+		case opInt:
+			x := *at[int](q)
+			to.put64(v, uint64(x))
+			if int(int32(x)) != x {
+				to.put8(n, byte(TypeInt64))
+				v += 4
+			}
+			n = v + 4
+		}
 	}
-	return q
+	return n
+}
+
+// encodeString appends a string field.
+func (f *field) encodeString(dst []byte, text string) ([]byte, error) {
+	n := len(dst)
+	end := n + int(f.size) + 5 + len(text)
+	if end+headSlack > cap(dst) {
+		dst = grow(dst, end-n+headSlack)
+	}
+	to, v := roomOf(dst), n+int(f.size)
+	to.put64(n, f.head[0])
+	to.put64(n+8, f.head[1])
+	if f.size > 16 {
+		to.put64(n+16, f.head[2])
+	}
+	to.put32(v, uint32(len(text)+1))
+	if !putText(to, v+4, text) {
+		return dst, notUTF8(text)
+	}
+	to.put8(end-1, 0)
+	return dst[:end], nil
+}
+
+// present returns the struct that a field is in, not ok if it is left out.
+func (f *field) present(p place) (place, bool) {
+	in, ok := f.at.inner(p)
+	if !ok || f.omit != nil && f.omit(in.field(&f.at.spot)) {
+		return place{}, false
+	}
+	return in, true
 }
 
 // encode appends a field by its codec.
 func (f *field) encode(ps *plans, dst []byte, p place, depth int) ([]byte, error) {
 	at := len(dst)
 	dst, t, err := f.codec.enc(ps, append(dst, f.header...), p, depth)
-	if err != nil {
-		return dst, encodeUnder(err, f.key)
-	}
 	dst[at] = byte(t)
-	return dst, nil
+	return dst, err
 }
 
 // encodeRest appends the entries of the inline map.

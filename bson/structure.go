@@ -27,6 +27,8 @@ type field struct {
 	plain bool      // neither hops on the way to it, nor ever left out
 	near  bool      // no hops on the way to it
 	span  int32     // bytes of key and NUL
+	run   int32     // fields from here on that putScalars writes in one go, 0 if this one has another size each time
+	room  int32     // bytes that they take at most
 	head  [3]uint64 // header in three words, with the type that the op writes
 	at    location
 	want  [2]uint64 // the first bytes of key and NUL, for a comparison in two words
@@ -40,8 +42,9 @@ type field struct {
 }
 
 const (
-	maxHead   = 24 // bytes of a header that field.head has room for
-	fieldRoom = 48 // bytes that a header and a scalar need at most, stored in words
+	maxHead    = 24 // bytes of a header that field.head has room for
+	scalarRoom = 12 // bytes that a scalar takes at most
+	headSlack  = 16 // bytes that may be written behind a field, since headers are stored in words
 )
 
 type timeValue = time.Time
@@ -60,12 +63,20 @@ type hop struct {
 
 // find returns the field's place, not ok where an inline pointer on the way is nil.
 func (l *location) find(p place) (q place, ok bool) {
+	if p, ok = l.inner(p); !ok {
+		return p, false
+	}
+	return p.field(&l.spot), true
+}
+
+// inner is find for the struct that the field's spot is in.
+func (l *location) inner(p place) (in place, ok bool) {
 	for i := range l.hops {
 		if p, ok = p.field(&l.hops[i].spot).pointee(); !ok {
 			return p, false
 		}
 	}
-	return p.field(&l.spot), true
+	return p, true
 }
 
 // reach is find that makes what is nil.
@@ -213,6 +224,9 @@ func (o op) wire() (t Type, least uint8) {
 	return 0, 0
 }
 
+// scalar reports whether values of the op take at most 16 bytes.
+func (o op) scalar() bool { return o != opOther && o != opString && o != opStruct }
+
 // resolve drops fields that a shallower one of the same key hides, as Go does for embedded fields, and builds byKey.
 func (s *structCodec) resolve(refuse bool) error {
 	best := map[string]field{}
@@ -241,7 +255,15 @@ func (s *structCodec) resolve(refuse bool) error {
 
 // prepare is called when the codecs of all fields are complete: what is recursive was not before.
 func (s *structCodec) prepare() {
-	for i := range s.fields {
-		s.fields[i].prepare()
+	for i := len(s.fields) - 1; i >= 0; i-- {
+		f := &s.fields[i]
+		f.prepare()
+		if !f.op.scalar() {
+			continue
+		}
+		if f.run, f.room = 1, int32(f.size)+scalarRoom; f.plain && i+1 < len(s.fields) && s.fields[i+1].plain {
+			f.run += s.fields[i+1].run
+			f.room += s.fields[i+1].room
+		}
 	}
 }
