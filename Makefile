@@ -44,6 +44,6 @@ kills: # a process that serves a set is killed KILLS (100) times under load, and
 	SEXTANT_KILLS=$${KILLS:-100} go test -count=1 -run TestKilledProcess -v ./replset
 
 fuzz: # every fuzz target for FUZZTIME (one minute) each
-	@set -e; for p in $$(go list ./...); do \
+	@set -e; for dir in . interop; do (cd $$dir; for p in $$(go list ./...); do \
 	  for f in $$(go test -list '^Fuzz' $$p | grep ^Fuzz || true); do \
-	    echo "$$p $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-1m} $$p; done; done
+	    echo "$$p $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $${FUZZTIME:-1m} $$p; done; done); done

@@ -138,24 +138,38 @@ func drawRecord(r *rand.Rand) record {
 	return rec
 }
 
+// alike draws a value, as a struct, a D, an M, a map or in one of them, and writes it with both packages.
+func alike(t *testing.T, seed uint64, bits uint32) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 2))
+	c := choose(bits)
+	p := drawPairD(r, 3)
+	if r.IntN(3) == 0 {
+		rec := drawRecord(r)
+		p = []pair{{rec, rec}, {&rec, &rec}}[r.IntN(2)]
+	}
+	if r.IntN(2) == 0 {
+		p = holders[r.IntN(len(holders))](p)
+	}
+	want, wantErr := c.theirsEncode(p.theirs)
+	got, err := c.ours.Marshal(p.ours)
+	if (err != nil) != (wantErr != nil) || err == nil && !bytes.Equal(got, want) {
+		t.Fatalf("seed %d, options%s\n%#v\nours   %x %v %v\ntheirs %x %v %v", seed, c.printed, p.ours, got, bson.Raw(got), err, want, bson.Raw(want), wantErr)
+	}
+}
+
 func TestBothPackagesWriteTheSameBytes(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for n := range 8000 {
-		c := choose(r.Uint32() & r.Uint32())
-		p := drawPairD(r, 3)
-		if n%3 == 0 {
-			rec := drawRecord(r)
-			p = []pair{{rec, rec}, {&rec, &rec}}[r.IntN(2)]
-		}
-		if n%2 == 0 {
-			p = holders[r.IntN(len(holders))](p)
-		}
-		want, wantErr := c.theirsEncode(p.theirs)
-		got, err := c.ours.Marshal(p.ours)
-		if (err != nil) != (wantErr != nil) || err == nil && !bytes.Equal(got, want) {
-			t.Fatalf("options%s\n%#v\nours   %x %v %v\ntheirs %x %v %v", c.printed, p.ours, got, bson.Raw(got), err, want, bson.Raw(want), wantErr)
-		}
+	for range 8000 {
+		alike(t, r.Uint64(), r.Uint32()&r.Uint32())
 	}
+}
+
+func FuzzBothPackagesWriteTheSameBytes(f *testing.F) {
+	for seed := range uint64(20) {
+		f.Add(seed, uint32(seed*seed))
+	}
+	f.Fuzz(alike)
 }
 
 // agree decodes with both packages into several types and compares. The bits choose options, and how strings are kept.
