@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
-	"github.com/sextantdb/sextant/replset/internal/store"
+	"github.com/sextantdb/sextant/replset/internal/command"
 )
 
 // RolledBack is a change that a member had made and has taken back, since no majority ever had it.
@@ -35,7 +35,7 @@ func (s *Set) RolledBack(i int) []RolledBack {
 }
 
 // keepAside keeps what the member is about to take back.
-func (m *Member) keepAside(lost []store.Lost) error {
+func (m *Member) keepAside(lost []command.Lost) error {
 	if err := m.writeAside(lost); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (m *Member) keepAside(lost []store.Lost) error {
 }
 
 // writeAside writes the documents into files by namespace, synced.
-func (m *Member) writeAside(lost []store.Lost) error {
+func (m *Member) writeAside(lost []command.Lost) error {
 	if m.set.opt.Dir == "" {
 		return nil
 	}

@@ -25,6 +25,8 @@ type (
 	Tag = repl.Tag
 	// Role is what a member is.
 	Role = repl.Role
+	// Lost is a change that a rollback takes back.
+	Lost = store.Lost
 )
 
 // Misbehave makes a member break a promise on purpose, to prove that checks catch it.
@@ -56,7 +58,7 @@ type Options struct {
 	Faults   *Faults
 	Counters *Counters
 
-	KeepAside func([]store.Lost) error // takes what a rollback is about to take back; nil: nobody does
+	KeepAside func([]Lost) error // takes what a rollback is about to take back; nil: nobody does
 
 	Misbehave Misbehave
 	StaleTags []Tag
