@@ -1,7 +1,7 @@
 # The habits of this house; CI calls the same targets.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: check format vet static test conformance vectors interop demo fuzz bench kills cpus
+.PHONY: check format vet static test conformance vectors interop demo fuzz bench kills cpus stories
 
 check: format vet static test
 
@@ -42,6 +42,9 @@ demo: # the main job, on the embedded set
 
 kills: # a process that serves a set is killed KILLS (100) times under load, and loses nothing it has confirmed
 	SEXTANT_KILLS=$${KILLS:-100} go test -count=1 -run TestKilledProcess -v ./replset
+
+stories: # STORIES (10,000) stories of faults on fake time, from number STORY (1) on; says how many it tells a minute
+	cd replset && SEXTANT_STORIES=$${STORIES:-10000} SEXTANT_STORY=$${STORY:-1} go test -count=1 -timeout 0 -run TestStoriesOfFaults
 
 fuzz: # every fuzz target for FUZZTIME (one minute) each
 	@set -e; for dir in . interop; do (cd $$dir; for p in $$(go list ./...); do \

@@ -2,29 +2,28 @@ package replset
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
 )
 
 // watchHello asks a member for news of itself all the time, as drivers do, and holds the answers to what they promise.
-func (st *story) watchHello(ctx context.Context, i int) {
+func (w *world) watchHello(ctx context.Context, i int) {
 	for ctx.Err() == nil {
 		time.Sleep(50 * time.Millisecond)
-		c, err := tryDial(ctx, st.set, i, "watcher")
+		c, err := tryDial(ctx, w.set, i, "watcher")
 		if err != nil {
 			continue
 		}
 		stop := context.AfterFunc(ctx, func() { _ = c.nc.Close() })
-		st.askForNews(c, i)
+		w.askForNews(c, i)
 		stop()
 		_ = c.nc.Close()
 	}
 }
 
 // askForNews asks until the connection breaks.
-func (st *story) askForNews(c *raw, i int) {
+func (w *world) askForNews(c *raw, i int) {
 	const wait = 700 * time.Millisecond
 	known, err := c.run("admin", bson.D{{Key: "hello", Value: 1}})
 	for err == nil {
@@ -36,13 +35,13 @@ func (st *story) askForNews(c *raw, i int) {
 		was, is := counter(known), counter(next)
 		switch {
 		case is < was:
-			st.odd("member %d: topologyVersion went from %d to %d", i, was, is)
+			w.accuse(truthful, "member %d: topologyVersion went from %d to %d", i, was, is)
 		case is == was && time.Since(asked) < wait:
-			st.odd("member %d: an answer without news after %v", i, time.Since(asked))
+			w.accuse(truthful, "member %d: an answer without news after %v", i, time.Since(asked))
 		case is == was && !sameStanding(known, next):
-			st.odd("member %d: another standing in the same topologyVersion: %v, %v", i, known, next)
+			w.accuse(truthful, "member %d: another standing in the same topologyVersion: %v, %v", i, known, next)
 		}
-		st.checkHello(i, next)
+		w.checkHello(i, next)
 		known = next
 	}
 }
@@ -63,29 +62,25 @@ func sameStanding(a, b bson.Raw) bool {
 }
 
 // checkHello holds one answer to the rules of the discovery specification and to what a real member says.
-func (st *story) checkHello(i int, h bson.Raw) {
+func (w *world) checkHello(i int, h bson.Raw) {
 	is := func(key string) bool { b, _ := h.Lookup(key).BooleanOK(); return b }
 	me, _ := h.Lookup("me").StringValueOK()
 	primary, known := h.Lookup("primary").StringValueOK()
 	_, elected := h.Lookup("electionId").ObjectIDOK()
 	switch {
-	case me != st.set.Member(i).Addr():
-		st.odd("member %d calls itself %q", i, me)
+	case is("isreplicaset"): // it was removed, and knows of nobody any more
+		if is("isWritablePrimary") || is("secondary") || known {
+			w.accuse(truthful, "member %d, which is in no set, claims a place in it: %v", i, h)
+		}
+	case me != w.set.Member(i).Addr():
+		w.accuse(truthful, "member %d calls itself %q", i, me)
 	case is("isWritablePrimary") && (is("secondary") || !elected || primary != me):
-		st.odd("member %d is a primary and something else: %v", i, h)
+		w.accuse(truthful, "member %d is a primary and something else: %v", i, h)
 	case elected && primary != me:
-		st.odd("member %d tells an election that it did not win: %v", i, h)
+		w.accuse(truthful, "member %d tells an election that it did not win: %v", i, h)
 	case known && primary == me && !elected:
-		st.odd("member %d calls itself primary without an election: %v", i, h)
+		w.accuse(truthful, "member %d calls itself primary without an election: %v", i, h)
 	case is("arbiterOnly") && (is("secondary") || !h.Lookup("operationTime").IsZero()):
-		st.odd("member %d, an arbiter, claims data: %v", i, h)
-	}
-}
-
-func (st *story) odd(format string, args ...any) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if len(st.strange) < 20 {
-		st.strange = append(st.strange, fmt.Sprintf(format, args...))
+		w.accuse(truthful, "member %d, an arbiter, claims data: %v", i, h)
 	}
 }
