@@ -95,6 +95,29 @@ func (d *decoder) keepElsewhere(b []byte) string {
 	return d.keep(b)
 }
 
+// stringAt is the string at the start of doc[at:end], which holds at least five bytes, and where it ends: 0 if the string
+// does not fit or is not UTF-8.
+func (d *decoder) stringAt(doc []byte, at, end int) (text string, next int) {
+	n := int(int32(le.Uint32(doc[at:])))
+	if n < 1 || n > end-at-4 || doc[at+3+n] != 0 {
+		return "", 0
+	}
+	b := doc[at+4 : at+3+n]
+	next = at + 4 + n
+	if have := len(d.chunk); d.memory != StringsAliased && n > 1 && have+n-1 <= cap(d.chunk) {
+		chunk := d.chunk[:have+n-1]
+		if !putText(roomOf(chunk), have, aliasText(b)) {
+			return "", 0
+		}
+		d.chunk = chunk
+		return aliasText(chunk[have:]), next
+	}
+	if !validText(b) {
+		return "", 0
+	}
+	return d.keep(b), next
+}
+
 // newChunk starts a chunk for about n bytes. The boxes of strings start anew too, so that none of them keeps two chunks.
 func (d *decoder) newChunk(n int) {
 	if d.batch {

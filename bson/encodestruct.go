@@ -39,8 +39,9 @@ func (s *structCodec) encode(ps *plans, dst []byte, p place, depth int) ([]byte,
 			dst, err = f.encodeString(dst, *at[string](in.field(&f.at.spot)))
 		case opStruct:
 			n := len(dst)
-			dst, _, err = f.codec.record.encode(ps, append(dst, f.header...), in.field(&f.at.spot), depth+1)
+			dst = append(dst, f.header...)
 			dst[n] = byte(TypeEmbeddedDocument)
+			dst, _, err = f.codec.record.encode(ps, dst, in.field(&f.at.spot), depth+1)
 		default:
 			dst, err = f.encode(ps, dst, in.field(&f.at.spot), depth+1)
 		}
@@ -141,7 +142,9 @@ func (f *field) present(p place) (place, bool) {
 func (f *field) encode(ps *plans, dst []byte, p place, depth int) ([]byte, error) {
 	at := len(dst)
 	dst, t, err := f.codec.enc(ps, append(dst, f.header...), p, depth)
-	dst[at] = byte(t)
+	if err == nil { // else dst may be anything
+		dst[at] = byte(t)
+	}
 	return dst, err
 }
 

@@ -73,7 +73,7 @@ func aliasText(b []byte) string { return string(b) }
 // bytesOf returns a copy.
 func bytesOf(s string) []byte { return []byte(s) }
 
-// room is the memory of a slice, up to its capacity, for writing at any index.
+// room is the memory of a slice, up to its capacity, at any index of which words are written and read.
 type room struct{ b []byte }
 
 func roomOf(b []byte) room { return room{b[:cap(b)]} }
@@ -82,6 +82,10 @@ func (r room) put8(at int, v byte)    { r.b[at] = v }
 func (r room) put16(at int, v uint16) { le.PutUint16(r.b[at:], v) }
 func (r room) put32(at int, v uint32) { le.PutUint32(r.b[at:], v) }
 func (r room) put64(at int, v uint64) { le.PutUint64(r.b[at:], v) }
+
+func (r room) get8(at int) byte    { return r.b[at] }
+func (r room) get32(at int) uint32 { return le.Uint32(r.b[at:]) }
+func (r room) get64(at int) uint64 { return le.Uint64(r.b[at:]) }
 
 // word16, word32 and word64 read from a text.
 func word16(s string, at int) uint16 { return uint16(s[at]) | uint16(s[at+1])<<8 }

@@ -2,6 +2,7 @@ package bson
 
 import (
 	"bytes"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,41 @@ func TestAppendWritesOnlyInsideTheCapacity(t *testing.T) {
 			}
 			if bytes.Count(all[:8], []byte{0xee}) != 8 || bytes.Count(all[8+c:], []byte{0xee}) != 64 {
 				t.Fatalf("capacity %d: %T writes outside: %x", c, v, all)
+			}
+		}
+	}
+}
+
+// TestKeysThatDifferInOneBitAreOtherKeys holds the comparison of keys in words to what it stands for.
+func TestKeysThatDifferInOneBitAreOtherKeys(t *testing.T) {
+	for n := 1; n <= 40; n++ {
+		key := strings.Repeat("0123456789abcdefghijklmno", 2)[:n]
+		for name, field := range map[string]reflect.Type{"scalar": reflect.TypeFor[int32](), "text": reflect.TypeFor[string](), "other": reflect.TypeFor[[]byte]()} {
+			typ := reflect.StructOf([]reflect.StructField{{Name: "F", Type: field, Tag: reflect.StructTag(`bson:"` + key + `"`)},
+				{Name: "Last", Type: reflect.TypeFor[int64]()}})
+			sample := reflect.New(typ)
+			switch f := sample.Elem().Field(0); field.Kind() {
+			case reflect.Int32:
+				f.SetInt(7)
+			case reflect.String:
+				f.SetString("seven")
+			default:
+				f.SetBytes([]byte{7})
+			}
+			sample.Elem().Field(1).SetInt(9)
+			doc := mustMarshal(t, sample.Interface())
+			if got := reflect.New(typ); Unmarshal(doc, got.Interface()) != nil || !reflect.DeepEqual(got.Interface(), sample.Interface()) {
+				t.Fatalf("%s of key %q: %v, want %v", name, key, got, sample)
+			}
+			for bit := range 8 * n {
+				doc := bytes.Clone(doc)
+				if doc[5+bit/8] ^= 1 << (bit % 8); doc[5+bit/8] == 0 || doc[5+bit/8] > 127 || strings.EqualFold(string(doc[5:5+n]), key) {
+					continue // the end of the key, not UTF-8, or the same in other case
+				}
+				got := reflect.New(typ)
+				if err := Unmarshal(doc, got.Interface()); err != nil || !got.Elem().Field(0).IsZero() || got.Elem().Field(1).Int() != 9 {
+					t.Fatalf("%s of key %q takes %q: %v, error %v", name, key, doc[5:5+n], got, err)
+				}
 			}
 		}
 	}

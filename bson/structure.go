@@ -26,13 +26,16 @@ type field struct {
 	least uint8     // bytes that a value of the op takes at least
 	plain bool      // neither hops on the way to it, nor ever left out
 	near  bool      // no hops on the way to it
-	span  int32     // bytes of key and NUL
 	run   int32     // fields from here on that putScalars writes in one go, 0 if this one has another size each time
 	room  int32     // bytes that they take at most
 	head  [3]uint64 // header in three words, with the type that the op writes
 	at    location
-	want  [2]uint64 // the first bytes of key and NUL, for a comparison in two words
-	mask  [2]uint64 // which bits of want count
+
+	// How to tell an element of the field: see heads.
+	tail   uint64 // the last word of the header, the first if it is shorter
+	tailAt uint8  // where that is
+	need   uint8  // bytes that heads looks at, or that an element of a type with one size takes
+	mask   uint64 // which bits of the first and last word count
 
 	key    string
 	header []byte // type (zero), key, NUL
@@ -152,7 +155,6 @@ func (cc *compiler) field(sf reflect.StructField, tag fieldTag, l inlined, i int
 	f.omit = omitter(sf.Type, tag, &cc.opts)
 	f.near = f.at.hops == nil
 	f.plain = f.near && f.omit == nil
-	f.span = int32(len(tag.key) + 1)
 	return f
 }
 
@@ -191,13 +193,10 @@ func (f *field) prepare() {
 	for i := range f.head {
 		f.head[i] = le.Uint64(words[8*i:])
 	}
-	var want, mask [16]byte
-	for i := range copy(want[:], f.header[1:]) {
-		mask[i] = 0xff
-	}
-	for i := range f.want {
-		f.want[i], f.mask[i] = le.Uint64(want[8*i:]), le.Uint64(mask[8*i:])
-	}
+	f.tailAt = max(f.size, 8) - 8
+	f.tail = le.Uint64(words[f.tailAt:])
+	f.mask = ^uint64(0) >> (8 * (8 - min(f.size, 8)))
+	f.need = max(f.size+f.least, 8)
 }
 
 // wire is the type that values of the op are written as, and how many bytes they take at least; an opInt may need

@@ -19,29 +19,22 @@ func validText(b []byte) bool { return isASCII(b) || utf8.Valid(b) }
 
 func isASCII(b []byte) bool {
 	n := len(b)
-	if n < 8 {
-		return isShortASCII(b)
-	}
-	high := le.Uint64(b[n-8:]) // the last bytes, some of which the loop may see too
-	for ; len(b) >= 16; b = b[16:] {
-		high |= le.Uint64(b) | le.Uint64(b[8:])
-	}
-	if len(b) >= 8 {
-		high |= le.Uint64(b)
+	from := roomOf(b)
+	var high uint64
+	switch {
+	case n >= 16:
+		for at := 0; at < n-16; at += 16 {
+			high |= from.get64(at) | from.get64(at+8)
+		}
+		high |= from.get64(n-16) | from.get64(n-8) // the last bytes, some of which the loop may have seen
+	case n >= 8:
+		high = from.get64(0) | from.get64(n-8)
+	case n >= 4:
+		high = uint64(from.get32(0) | from.get32(n-4))
+	case n > 0:
+		high = uint64(b[0] | b[n/2] | b[n-1])
 	}
 	return high&highBits == 0
-}
-
-// isShortASCII is isASCII for less than eight bytes.
-func isShortASCII(b []byte) bool {
-	n := len(b)
-	switch {
-	case n >= 4:
-		return (le.Uint32(b)|le.Uint32(b[n-4:]))&uint32(highBits&0xffffffff) == 0
-	case n > 0:
-		return b[0]|b[n/2]|b[n-1] < utf8.RuneSelf
-	}
-	return true
 }
 
 // putKey copies a key to a place with room for it and reports whether it is ASCII without NUL; the others need a closer

@@ -102,7 +102,7 @@ func aliasText(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(
 // bytesOf returns the bytes of a text, for reading.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
-// room is the memory of a slice, up to its capacity, for writing at any index: see rule 6.
+// room is the memory of a slice, up to its capacity, at any index of which words are written and read: see rule 6.
 type room struct{ p unsafe.Pointer }
 
 func roomOf(b []byte) room { return room{unsafe.Pointer(unsafe.SliceData(b))} }
@@ -111,6 +111,10 @@ func (r room) put8(at int, v byte)    { *(*byte)(unsafe.Add(r.p, at)) = v }
 func (r room) put16(at int, v uint16) { le.PutUint16((*[2]byte)(unsafe.Add(r.p, at))[:], v) }
 func (r room) put32(at int, v uint32) { le.PutUint32((*[4]byte)(unsafe.Add(r.p, at))[:], v) }
 func (r room) put64(at int, v uint64) { le.PutUint64((*[8]byte)(unsafe.Add(r.p, at))[:], v) }
+
+func (r room) get8(at int) byte    { return *(*byte)(unsafe.Add(r.p, at)) }
+func (r room) get32(at int) uint32 { return le.Uint32((*[4]byte)(unsafe.Add(r.p, at))[:]) }
+func (r room) get64(at int) uint64 { return le.Uint64((*[8]byte)(unsafe.Add(r.p, at))[:]) }
 
 // word16, word32 and word64 read from a text: see rule 6.
 func word16(s string, at int) uint16 {
