@@ -16,10 +16,11 @@ import (
 // bubble is an embedded set of three and a client of it on fake time and a network in memory: what takes no time in the
 // set takes none here, so that every figure is the driver's, or the set's elections'.
 type bubble struct {
-	set   *replset.Set
-	cl    *sextant.Client
-	start time.Time // since when at counts
-	log   events
+	set     *replset.Set
+	cl      *sextant.Client
+	start   time.Time // since when at counts
+	log     events
+	dialled sockets
 }
 
 // inBubble runs a test in a bubble. Nothing may be left of the client at its end. change may be nil.
@@ -33,6 +34,7 @@ func inBubble(t *testing.T, change func(*replset.Options, *sextant.Config), f fu
 		if change != nil {
 			change(&o, cfg)
 		}
+		cfg.Dial = b.dialled.count(cfg.Dial)
 		b.set = replset.Run(t, o)
 		uri, err := sextant.ParseURI(b.set.URI())
 		if err != nil {
@@ -141,8 +143,53 @@ func (l *events) firstBeat(t *testing.T, kind event.HeartbeatType, addr string, 
 	return told[event.HeartbeatEvent]{}
 }
 
+// sockets counts the connections that a client has open, by address.
+type sockets struct {
+	mu sync.Mutex // guards n
+	n  map[string]int
+}
+
+func (s *sockets) add(addr string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.n == nil {
+		s.n = map[string]int{}
+	}
+	s.n[addr] += n
+}
+
+func (s *sockets) open(addr string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.n[addr]
+}
+
+type dialFunc = func(context.Context, string, string) (net.Conn, error)
+
+func (s *sockets) count(dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		s.add(addr, 1)
+		return &counted{Conn: nc, closed: func() { s.add(addr, -1) }}, nil
+	}
+}
+
+type counted struct {
+	net.Conn
+	once   sync.Once
+	closed func()
+}
+
+func (c *counted) Close() error {
+	c.once.Do(c.closed)
+	return c.Conn.Close()
+}
+
 // slowDial is a network whose connections take a while to open.
-func slowDial(n *replset.MemoryNetwork, d time.Duration) func(context.Context, string, string) (net.Conn, error) {
+func slowDial(n *replset.MemoryNetwork, d time.Duration) dialFunc {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		time.Sleep(d)
 		return n.Dial(ctx, network, addr)
