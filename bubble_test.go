@@ -3,6 +3,7 @@ package sextant_test
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -96,19 +97,31 @@ type events struct {
 	pool     []told[event.PoolEvent]
 	beats    []told[event.HeartbeatEvent]
 	topology []told[event.TopologyEvent]
+	order    []string // the types of pool and heartbeat events
 }
 
-func keep[E any](l *events, list *[]told[E], e *E) {
+// firstOf is the type that was told first.
+func (l *events) firstOf(types ...string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if i := slices.IndexFunc(l.order, func(s string) bool { return slices.Contains(types, s) }); i >= 0 {
+		return l.order[i]
+	}
+	return ""
+}
+
+func keep[E any](l *events, list *[]told[E], e *E, kind string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.order = append(l.order, kind)
 	*list = append(*list, told[E]{*e, time.Now()})
 }
 
 func (l *events) monitor() *event.Monitor {
 	return &event.Monitor{
-		Pool:            func(e *event.PoolEvent) { keep(l, &l.pool, e) },
-		Heartbeat:       func(e *event.HeartbeatEvent) { keep(l, &l.beats, e) },
-		TopologyChanged: func(e *event.TopologyEvent) { keep(l, &l.topology, e) },
+		Pool:            func(e *event.PoolEvent) { keep(l, &l.pool, e, string(e.Type)) },
+		Heartbeat:       func(e *event.HeartbeatEvent) { keep(l, &l.beats, e, string(e.Type)) },
+		TopologyChanged: func(e *event.TopologyEvent) { keep(l, &l.topology, e, string(e.Type)) },
 	}
 }
 

@@ -108,7 +108,8 @@ func IsNodeIsRecovering(err error) bool {
 		CodePrimarySteppedDown, CodeShutdownInProgress:
 		return true
 	case 0:
-		return strings.Contains(message, "not master or secondary") || strings.Contains(message, "node is recovering")
+		return strings.Contains(message, "not master or secondary") || strings.Contains(message, "not primary or secondary") ||
+			strings.Contains(message, "node is recovering")
 	}
 	return false
 }
@@ -124,7 +125,7 @@ func IsNotPrimary(err error) bool {
 	case CodeNotWritablePrimary, CodeNotPrimaryNoSecondaryOk, CodeLegacyNotPrimary:
 		return true
 	case 0:
-		return strings.Contains(message, "not master") && !IsNodeIsRecovering(err)
+		return (strings.Contains(message, "not master") || strings.Contains(message, "not writable primary")) && !IsNodeIsRecovering(err)
 	}
 	return false
 }

@@ -38,6 +38,7 @@ type reply struct {
 	labels []string
 	forced bson.Raw // a fail point's writeConcernError
 	own    bool     // labels are a fail point's, in place of the dispatcher's own
+	staged bool     // err is a fail point's: nothing has changed, so it tells no topologyVersion
 	drop   bool     // close the connection without a reply
 }
 

@@ -106,6 +106,7 @@ func (f *FailCommand) before(r *Request) (stop bool, rep reply) {
 		return false, reply{}
 	}
 	rep = refuse(mongoerr.Server(f.ErrorCode, "Failing command via 'failCommand' failpoint"))
+	rep.staged = true
 	f.label(&rep)
 	return true, rep
 }

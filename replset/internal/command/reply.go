@@ -21,7 +21,7 @@ func (m *Member) appendReplyDocument(dst []byte, r *Request, rep *reply) ([]byte
 			dst = bson.AppendDouble(dst, "ok", 1)
 		}
 	} else {
-		dst = m.appendError(dst, rep.err)
+		dst = m.appendError(dst, rep.err, rep.staged)
 	}
 	if rep.forced != nil {
 		dst = bson.AppendDocument(dst, "writeConcernError", rep.forced)
@@ -35,8 +35,8 @@ func (m *Member) appendReplyDocument(dst []byte, r *Request, rep *reply) ([]byte
 	return bson.EndDocument(dst, start), nil
 }
 
-func (m *Member) appendError(dst []byte, e *mongoerr.Error) []byte {
-	if mongoerr.IsStateChange(e) {
+func (m *Member) appendError(dst []byte, e *mongoerr.Error, staged bool) []byte {
+	if mongoerr.IsStateChange(e) && !staged {
 		dst = m.state.Load().appendTopologyVersion(dst)
 	}
 	dst = bson.AppendDouble(dst, "ok", 0)
