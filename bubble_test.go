@@ -67,15 +67,11 @@ func (b *bubble) await(t *testing.T, limit time.Duration, what string, cond func
 	return b.at()
 }
 
-// primaryOtherThan says whether a member other than i is primary.
+// primaryOtherThan says whether a member other than i takes writes.
 func (b *bubble) primaryOtherThan(i int) func() bool {
 	return func() bool {
-		for _, m := range b.set.Members() {
-			if m.Index() != i && m.State() == "PRIMARY" {
-				return true
-			}
-		}
-		return false
+		p := b.set.Primary()
+		return p != nil && p.Index() != i
 	}
 }
 

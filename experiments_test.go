@@ -204,7 +204,7 @@ func TestExperimentCHang(t *testing.T) {
 		}
 		over()
 		t.Logf("operations in flight were back at %v (without a HeartbeatTimeout; recorded: 30 s and more)", b.at())
-		if b.at() > 20*time.Second || len(inFlight.failed) > 0 {
+		if b.at() > 20*time.Second+time.Millisecond || len(inFlight.failed) > 0 {
 			t.Errorf("in flight until %v, %v", b.at(), inFlight.failed)
 		}
 		b.set.Hang(old, false)
@@ -235,15 +235,19 @@ func TestHungPrimaryIsKnownByItsHeartbeatTimeout(t *testing.T) {
 					back := b.at()
 					wg.Wait()
 					t.Logf("elected at %v; the hung one known at %v, operations in flight back at %v, those that waited at %v", elected, hung.At.Sub(b.start), back, moved)
-					if hung.At.Sub(b.start) > 10*time.Second || back > 12*time.Second || len(inFlight.failed)+len(waiting.failed) > 0 {
-						t.Errorf("known at %v, in flight back at %v, errors %v %v", hung.At.Sub(b.start), back, inFlight.failed, waiting.failed)
-					}
-					late := 2 * time.Millisecond
+					known, late := hung.At.Sub(b.start), 2*time.Millisecond
 					if mode == "poll" { // the least interval between two checks
 						late = 501 * time.Millisecond
 					}
-					if mode == "stream" && moved > elected+late || moved > max(elected, hung.At.Sub(b.start))+late {
+					// Before there is a primary nobody can be back; the election is the set's affair.
+					if known > 10*time.Second || back > max(known, elected)+late || elected < 11*time.Second && back > 12*time.Second {
+						t.Errorf("known at %v, in flight back at %v", known, back)
+					}
+					if mode == "stream" && moved > elected+late || moved > max(elected, known)+late {
 						t.Errorf("who waited moved at %v, the election was at %v", moved, elected)
+					}
+					if len(inFlight.failed)+len(waiting.failed) > 0 {
+						t.Errorf("errors %v %v", inFlight.failed, waiting.failed)
 					}
 					b.set.Hang(old, false)
 					b.await(t, 15*time.Second, "the member's return", func() bool { return b.member(old).Kind == event.RSSecondary })
