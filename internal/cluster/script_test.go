@@ -207,7 +207,11 @@ func (m *member) answer(sock net.Conn, msg wire.Msg, gone chan struct{}) bool {
 		<-gone
 		return false
 	}
-	time.Sleep(delay)
+	select {
+	case <-time.After(delay):
+	case <-gone: // nobody waits for it any more
+		return false
+	}
 	if name != "hello" && name != "isMaster" {
 		return write(sock, msg.RequestID, 0, bson.D{{Key: "ok", Value: 1}})
 	}
