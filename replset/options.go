@@ -80,6 +80,10 @@ const (
 	LostWrite
 	// StaleTag has one member's hello report tags that its configuration no longer has.
 	StaleTag
+	// TwoVotes has members forget, within a term, that they have voted: two primaries can win it.
+	TwoVotes
+	// ForgottenRetries has members forget which retryable writes they have executed: a retry is executed again.
+	ForgottenRetries
 )
 
 // String is the fault's name, as the demo's --break takes it.
@@ -93,6 +97,10 @@ func (f Fault) String() string {
 		return "lost-write"
 	case StaleTag:
 		return "stale-tag"
+	case TwoVotes:
+		return "two-votes"
+	case ForgottenRetries:
+		return "forgotten-retries"
 	}
 	return fmt.Sprintf("fault %d", f)
 }
@@ -111,7 +119,7 @@ func (o *Options) defaults() error {
 	if len(o.Config) > o.Members {
 		return fmt.Errorf("replset: %d members are configured, but Members is %d", len(o.Config), o.Members)
 	}
-	if o.Fault > StaleTag {
+	if o.Fault > ForgottenRetries {
 		return fmt.Errorf("replset: unknown fault %d", o.Fault)
 	}
 	if o.Fault != NoFault && o.Members < 2 {

@@ -212,6 +212,10 @@ func (s *Set) misbehave(i int, o *command.Options) {
 	switch s.opt.Fault {
 	case LostWrite:
 		o.Misbehave = command.LostWrite
+	case TwoVotes:
+		o.Misbehave = command.TwoVotes
+	case ForgottenRetries:
+		o.Misbehave = command.ForgottenRetries
 	case StaleTag:
 		if i == victim {
 			other := last

@@ -57,6 +57,8 @@ const (
 	fast        deed = "be fast again"
 	stepDown    deed = "step down"
 	coup        deed = "stand for election at once"
+	rivalry     deed = "all who are left stand for election at once"
+	slowAll     deed = "be slow to each other"
 	freeze      deed = "freeze"
 	maintain    deed = "be under maintenance"
 	serve       deed = "serve again"
@@ -75,6 +77,10 @@ func (a act) String() string {
 		return fmt.Sprintf("partition: %v apart from the rest", a.side)
 	case heal:
 		return "the partition is healed"
+	case rivalry:
+		return string(a.do)
+	case slowAll:
+		return fmt.Sprintf("all members: %s, %v", a.do, a.d)
 	case admit:
 		return string(a.do) + map[bool]string{true: ", without a vote"}[a.d > 0]
 	case priority:
@@ -152,7 +158,7 @@ func (p *plan) inOrder() {
 
 // unseat begins a story with the end of a primary.
 func (p *plan) unseat(rnd *rand.Rand, at time.Duration) {
-	switch rnd.IntN(6) {
+	switch rnd.IntN(7) {
 	case 0, 1:
 		p.strike(rnd, at, kill, thePrimary)
 	case 2:
@@ -163,6 +169,8 @@ func (p *plan) unseat(rnd *rand.Rand, at time.Duration) {
 		p.add(act{at: at, do: stepDown, whom: thePrimary, ends: -1})
 	case 5:
 		p.overthrow(rnd, at)
+	case 6:
+		p.contest(rnd, at)
 	}
 }
 
@@ -187,6 +195,13 @@ func (p *plan) overthrow(rnd *rand.Rand, at time.Duration) {
 	p.then(i, some(rnd, 500, 2000), heal)
 }
 
+// contest takes the primary away and has all others stand at once, on links so slow that their requests for votes cross.
+func (p *plan) contest(rnd *rand.Rand, at time.Duration) {
+	p.then(p.add(act{at: at, do: slowAll, d: some(rnd, 5, 80), ends: -1}), some(rnd, 600, 1500), fast)
+	p.strike(rnd, at, kill, thePrimary)
+	p.add(act{at: at + some(rnd, 0, 300), do: rivalry, ends: -1})
+}
+
 func (p *plan) anyone(rnd *rand.Rand) int { return rnd.IntN(len(p.cast.o.Config)) }
 
 // episode is anything that may happen to a set.
@@ -196,7 +211,7 @@ func (p *plan) episode(rnd *rand.Rand, at time.Duration) {
 	if rnd.IntN(2) == 0 {
 		who = thePrimary
 	}
-	switch rnd.IntN(15) {
+	switch rnd.IntN(16) {
 	case 0, 1:
 		p.strike(rnd, at, kill, who)
 	case 2, 3:
@@ -220,7 +235,9 @@ func (p *plan) episode(rnd *rand.Rand, at time.Duration) {
 		p.add(act{at: at, do: priority, whom: p.anyone(rnd), d: time.Duration(1+rnd.IntN(4)) * time.Second / 2, ends: -1})
 	case 13:
 		p.add(act{at: at, do: admit, d: time.Duration(rnd.IntN(2)), ends: -1})
-	case 14: // once: who is asked to hurt a set shall find one
+	case 14:
+		p.contest(rnd, at)
+	case 15: // once: who is asked to hurt a set shall find one
 		for _, a := range p.acts {
 			if a.do == dismiss {
 				return

@@ -263,9 +263,14 @@ func (w *world) do(ctx context.Context, a act, who int) error {
 		return s.Delay(who, a.d, app)
 	case slowMembers:
 		return s.Delay(who, a.d, apps(n)...)
+	case slowAll:
+		for i := range n {
+			_ = s.Delay(i, a.d, apps(n)...)
+		}
 	case fast:
-		_ = s.Delay(who, 0, apps(n)...)
-		return s.Delay(who, 0, app)
+		for i := range n { // also those that another act slowed down: simpler to tell than a count
+			_ = s.Delay(i, 0, append(apps(n), app)...)
+		}
 	case stepDown:
 		w.meanwhile(ctx, a, s.StepDown)
 	case coup:
@@ -274,6 +279,12 @@ func (w *world) do(ctx context.Context, a act, who int) error {
 			return fmt.Errorf("it is down")
 		}
 		return r.StandForElection(ctx, false)
+	case rivalry:
+		for _, m := range s.Members() {
+			if r := m.current(); r != nil {
+				w.meanwhile(ctx, a, func(ctx context.Context) error { return r.StandForElection(ctx, false) })
+			}
+		}
 	case freeze:
 		return w.order(ctx, who, bson.D{{Key: "replSetFreeze", Value: int(a.d / time.Second)}})
 	case maintain, serve:

@@ -39,7 +39,7 @@ func runFindAndModify(ctx context.Context, m *Member, r *Request) (bson.D, error
 			id, _ := v.AsInt64OK()
 			st = r.statement(int32(id))
 		}
-		out, err := tx.Snapshot().Retried(st)
+		out, err := m.retried(tx, st)
 		if err != nil {
 			return err
 		}

@@ -156,6 +156,14 @@ func (r *Request) statement(id int32) store.Statement {
 	return store.Statement{LSID: r.LSID, TxnNumber: r.TxnNumber, StmtID: id}
 }
 
+// retried is the outcome of a statement that was executed before, nil if it was not.
+func (m *Member) retried(tx *store.Tx, s store.Statement) (*store.Outcome, error) {
+	if m.opt.Misbehave == ForgottenRetries {
+		return nil, nil
+	}
+	return tx.Snapshot().Retried(s)
+}
+
 // execute runs the statements in one transaction. do makes the i-th write; retried
 // counts one that was made before.
 func (b *batch) execute(ctx context.Context, n int, do func(tx *store.Tx, i int) error, retried func(i int, out *store.Outcome)) error {
@@ -167,7 +175,7 @@ func (b *batch) execute(ctx context.Context, n int, do func(tx *store.Tx, i int)
 			if err := ctx.Err(); err != nil {
 				return context.Cause(ctx)
 			}
-			out, err := tx.Snapshot().Retried(b.statement(i))
+			out, err := b.m.retried(tx, b.statement(i))
 			switch {
 			case err != nil:
 				return err // the whole command is too old

@@ -39,6 +39,10 @@ const (
 	LostWrite
 	// StaleTag reports the tags of Options.StaleTags in hello in place of the configured ones.
 	StaleTag
+	// TwoVotes grants its vote though it has voted for another in the same term.
+	TwoVotes
+	// ForgottenRetries executes a retried statement again.
+	ForgottenRetries
 )
 
 // Options are what a member is started with.

@@ -88,7 +88,8 @@ func replSetRequestVotes(ctx context.Context, m *Member, r *Request) (bson.D, er
 	}
 	for _, a := range answers {
 		if a, ok := a.(repl.VoteAnswer); ok {
-			return bson.D{{Key: "term", Value: a.Reply.Term}, {Key: "voteGranted", Value: a.Reply.Granted}, {Key: "reason", Value: a.Reason}}, nil
+			granted := a.Reply.Granted || m.opt.Misbehave == TwoVotes && a.Reason == repl.AlreadyVoted
+			return bson.D{{Key: "term", Value: a.Reply.Term}, {Key: "voteGranted", Value: granted}, {Key: "reason", Value: a.Reason}}, nil
 		}
 	}
 	return nil, mongoerr.Server(mongoerr.CodeInternalError, "the member has no answer to a vote request")

@@ -87,7 +87,7 @@ func (m *Member) labelsOf(r *Request, rep *reply) []string {
 	return labels
 }
 
-// appendTimes appends $clusterTime and operationTime, which an arbiter, having no data, does not send.
+// appendTimes appends $clusterTime and operationTime, which who has never had data, such as an arbiter, does not send.
 func (m *Member) appendTimes(dst []byte, r *Request) []byte {
 	st := m.state.Load()
 	if st.arbiter() {
@@ -103,8 +103,11 @@ func (m *Member) appendTimes(dst []byte, r *Request) []byte {
 	if r.Conn.internal {
 		dst = m.appendReplData(dst)
 	}
-	dst, outer := bson.BeginDocumentElement(dst, "$clusterTime")
 	now := m.clock.highest()
+	if now.IsZero() {
+		return dst
+	}
+	dst, outer := bson.BeginDocumentElement(dst, "$clusterTime")
 	dst = bson.AppendTimestamp(dst, "clusterTime", now.T, now.I)
 	dst, inner := bson.BeginDocumentElement(dst, "signature")
 	dst = bson.AppendBinary(dst, "hash", 0, make([]byte, 20))

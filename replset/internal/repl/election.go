@@ -194,6 +194,9 @@ func (n *Node) onVoteRequest(ev VoteRequest, now time.Time, out *effects) {
 		Reply: VoteReply{From: n.self, Term: n.term, For: ev.Term, DryRun: ev.DryRun, Granted: why == ""}})
 }
 
+// AlreadyVoted is the reason of a refusal for no other reason than an earlier vote.
+const AlreadyVoted = "I already voted for another candidate this term"
+
 // refuse says why the candidate does not get this node's vote, or "".
 func (n *Node) refuse(ev VoteRequest) string {
 	switch {
@@ -206,7 +209,7 @@ func (n *Node) refuse(ev VoteRequest) string {
 	case ev.Applied.Less(n.applied):
 		return "candidate's data is staler than mine"
 	case !ev.DryRun && n.vote.Term == ev.Term && n.vote.For != None && n.vote.For != ev.From:
-		return "I already voted for another candidate this term"
+		return AlreadyVoted
 	case n.role == RoleArbiter && n.prefers(ev.From):
 		return "I can see a healthy primary of equal or greater priority"
 	}
