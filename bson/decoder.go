@@ -102,20 +102,28 @@ func (d *decoder) stringAt(doc []byte, at, end int) (text string, next int) {
 	if n < 1 || n > end-at-4 || doc[at+3+n] != 0 {
 		return "", 0
 	}
-	b := doc[at+4 : at+3+n]
-	next = at + 4 + n
-	if have := len(d.chunk); d.memory != StringsAliased && n > 1 && have+n-1 <= cap(d.chunk) {
-		chunk := d.chunk[:have+n-1]
-		if !putText(roomOf(chunk), have, aliasText(b)) {
-			return "", 0
+	if text, ok := d.checked(doc[at+4 : at+3+n]); ok {
+		return text, at + 4 + n
+	}
+	return "", 0
+}
+
+// checked is keep with the check, which is not ok for what is not UTF-8.
+func (d *decoder) checked(b []byte) (text string, ok bool) {
+	n := len(d.chunk)
+	end := n + len(b)
+	if d.memory == StringsAliased || end > cap(d.chunk) || end == n {
+		if !validText(b) {
+			return "", false
 		}
-		d.chunk = chunk
-		return aliasText(chunk[have:]), next
+		return d.keep(b), true
 	}
-	if !validText(b) {
-		return "", 0
+	chunk := d.chunk[:end]
+	if !putText(roomOf(chunk), n, aliasText(b)) {
+		return "", false
 	}
-	return d.keep(b), next
+	d.chunk = chunk
+	return aliasText(chunk[n:]), true
 }
 
 // newChunk starts a chunk for about n bytes. The boxes of strings start anew too, so that none of them keeps two chunks.
@@ -128,12 +136,12 @@ func (d *decoder) newChunk(n int) {
 	d.chunk = make([]byte, 0, min(n, maxChunk))
 }
 
-// string is keep with the check.
+// string is checked with an error.
 func (d *decoder) string(b []byte) (string, error) {
-	if !validText(b) {
-		return "", invalid("string %.60q is not UTF-8", b)
+	if text, ok := d.checked(b); ok {
+		return text, nil
 	}
-	return d.keep(b), nil
+	return "", invalid("string %.60q is not UTF-8", b)
 }
 
 // text decodes a string, symbol or code.
@@ -147,8 +155,8 @@ func (d *decoder) text(v RawValue, t Type) (string, error) {
 
 // key is string for a key.
 func (d *decoder) key(b []byte) (string, error) {
-	if !validText(b) {
-		return "", invalid("key %q is not UTF-8", b)
+	if text, ok := d.checked(b); ok {
+		return text, nil
 	}
-	return d.keep(b), nil
+	return "", invalid("key %q is not UTF-8", b)
 }

@@ -36,9 +36,14 @@ func (s *structCodec) decode(d *decoder, v RawValue, p place, depth int) error {
 func (s *structCodec) fill(d *decoder, doc []byte, p place, depth int) error {
 	from, end := roomOf(doc), len(doc)-1
 	for pos, likely := 4, 0; ; {
-		var n int
-		pos, n = readScalars(from, pos, end, s.fields[likely:], p)
-		likely += n
+		if likely < len(s.fields) && s.fields[likely].op != opString {
+			var n int
+			pos, n = readScalars(from, pos, end, s.fields[likely:], p)
+			likely += n
+		}
+		if pos >= end {
+			return nil
+		}
 		if likely < len(s.fields) {
 			if f := &s.fields[likely]; f.op == opString && f.near && f.heads(from, pos, end) {
 				if text, n := d.stringAt(doc, pos+int(f.size), end); n > 0 {
@@ -47,9 +52,6 @@ func (s *structCodec) fill(d *decoder, doc []byte, p place, depth int) error {
 					continue
 				}
 			}
-		}
-		if pos >= end {
-			return nil
 		}
 		var err error
 		if pos, likely, err = s.element(d, doc, pos, likely, p, depth); err != nil {

@@ -24,28 +24,26 @@ func (s *structCodec) encode(ps *plans, dst []byte, p place, depth int) ([]byte,
 				continue
 			}
 		}
-		if f.run > 0 {
+		run := fields[i : i+int(f.run)]
+		switch {
+		case f.op == opString:
+			var n int
+			if dst, n = appendTexts(dst, run, in); n < len(run) {
+				return dst, 0, encodeUnder(notUTF8(*at[string](in.field(&run[n].at.spot))), run[n].key)
+			}
+			i += n
+			continue
+		case len(run) > 0:
 			if room := int(f.room) + headSlack; cap(dst)-len(dst) < room {
 				dst = grow(dst, room)
 			}
-			dst = dst[:putScalars(roomOf(dst), len(dst), fields[i:i+int(f.run)], in)]
-			i += int(f.run)
+			dst = dst[:putScalars(roomOf(dst), len(dst), run, in)]
+			i += len(run)
 			continue
 		}
 		i++
 		var err error
-		switch f.op {
-		case opString:
-			dst, err = f.encodeString(dst, *at[string](in.field(&f.at.spot)))
-		case opStruct:
-			n := len(dst)
-			dst = append(dst, f.header...)
-			dst[n] = byte(TypeEmbeddedDocument)
-			dst, _, err = f.codec.record.encode(ps, dst, in.field(&f.at.spot), depth+1)
-		default:
-			dst, err = f.encode(ps, dst, in.field(&f.at.spot), depth+1)
-		}
-		if err != nil {
+		if dst, err = f.encode(ps, dst, in.field(&f.at.spot), depth+1); err != nil {
 			return dst, 0, encodeUnder(err, f.key)
 		}
 	}
@@ -108,25 +106,31 @@ func putScalars(to room, n int, run []field, in place) int {
 	return n
 }
 
-// encodeString appends a string field.
-func (f *field) encodeString(dst []byte, text string) ([]byte, error) {
+// appendTexts writes a run of strings and returns how many: less than all only if one is not UTF-8.
+func appendTexts(dst []byte, run []field, in place) ([]byte, int) {
 	n := len(dst)
-	end := n + int(f.size) + 5 + len(text)
-	if end+headSlack > cap(dst) {
-		dst = grow(dst, end-n+headSlack)
+	for i := range run {
+		f := &run[i]
+		text := *at[string](in.field(&f.at.spot))
+		v := n + int(f.size)
+		end := v + 5 + len(text)
+		if end+headSlack > cap(dst) {
+			dst = grow(dst[:n], end+headSlack-n)
+		}
+		to := roomOf(dst)
+		to.put64(n, f.head[0])
+		to.put64(n+8, f.head[1])
+		if f.size > 16 {
+			to.put64(n+16, f.head[2])
+		}
+		to.put32(v, uint32(len(text)+1))
+		if !putText(to, v+4, text) {
+			return dst[:n], i
+		}
+		to.put8(end-1, 0)
+		n = end
 	}
-	to, v := roomOf(dst), n+int(f.size)
-	to.put64(n, f.head[0])
-	to.put64(n+8, f.head[1])
-	if f.size > 16 {
-		to.put64(n+16, f.head[2])
-	}
-	to.put32(v, uint32(len(text)+1))
-	if !putText(to, v+4, text) {
-		return dst, notUTF8(text)
-	}
-	to.put8(end-1, 0)
-	return dst[:end], nil
+	return dst[:n], len(run)
 }
 
 // present returns the struct that a field is in, not ok if it is left out.
@@ -141,7 +145,13 @@ func (f *field) present(p place) (place, bool) {
 // encode appends a field by its codec.
 func (f *field) encode(ps *plans, dst []byte, p place, depth int) ([]byte, error) {
 	at := len(dst)
-	dst, t, err := f.codec.enc(ps, append(dst, f.header...), p, depth)
+	dst = append(dst, f.header...)
+	if f.op == opStruct {
+		dst[at] = byte(TypeEmbeddedDocument)
+		dst, _, err := f.codec.record.encode(ps, dst, p, depth)
+		return dst, err
+	}
+	dst, t, err := f.codec.enc(ps, dst, p, depth)
 	if err == nil { // else dst may be anything
 		dst[at] = byte(t)
 	}

@@ -107,10 +107,10 @@ func plainly[T any](get func(RawValue) (T, bool)) func(*decoder, RawValue) (T, b
 
 func readString(d *decoder, v RawValue) (string, bool) {
 	b, ok := v.textBytes(TypeString)
-	if !ok || !validText(b) {
+	if !ok {
 		return "", false
 	}
-	return d.keep(b), true
+	return d.checked(b)
 }
 
 func readInt(_ *decoder, v RawValue) (int, bool) {

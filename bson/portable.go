@@ -43,6 +43,9 @@ func (p place) makeItems(t reflect.Type, n int) place {
 	return p
 }
 
+// makeSlice is makeItems for slices of T.
+func makeSlice[T any](p place, t reflect.Type, n int) place { return p.makeItems(t, n) }
+
 // pointee returns where the pointer at p points, not ok for nil.
 func (p place) pointee() (place, bool) { return place{p.v.Elem()}, !p.v.IsNil() }
 

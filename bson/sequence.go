@@ -33,7 +33,7 @@ func (cc *compiler) slice(t reflect.Type, flags planFlags) (encodeFunc, decodeFu
 // sliceOf makes the decoder of an array into a slice.
 func (cc *compiler) sliceOf(t reflect.Type, flags planFlags) decodeFunc {
 	elem := cc.compile(t.Elem(), flags)
-	size := t.Elem().Size()
+	size, makeItems := t.Elem().Size(), makerOf(t)
 	return func(d *decoder, v RawValue, p place, depth int) error {
 		if isNull(v) {
 			p.value(t).SetZero()
@@ -46,8 +46,25 @@ func (cc *compiler) sliceOf(t reflect.Type, flags planFlags) decodeFunc {
 		if err != nil {
 			return err
 		}
-		return decodeItems(d, v.Value, p.makeItems(t, n), size, elem, depth)
+		return decodeItems(d, v.Value, makeItems(p, t, n), size, elem, depth)
 	}
+}
+
+// makerOf is the way to make slices of type t: package reflect takes longer than the commonest items take to decode.
+func makerOf(t reflect.Type) func(p place, t reflect.Type, n int) place {
+	switch t.Elem() {
+	case reflect.TypeFor[string]():
+		return makeSlice[string]
+	case reflect.TypeFor[float64]():
+		return makeSlice[float64]
+	case reflect.TypeFor[int32]():
+		return makeSlice[int32]
+	case reflect.TypeFor[int64]():
+		return makeSlice[int64]
+	case reflect.TypeFor[ObjectID]():
+		return makeSlice[ObjectID]
+	}
+	return place.makeItems
 }
 
 // encodeItems appends n items as an array. Numbers and strings are written here, other items by their codec.
@@ -101,17 +118,18 @@ func decodeItems(d *decoder, array []byte, first place, size uintptr, elem *code
 		for array[z] != 0 {
 			z++
 		}
+		q := first.item(i, size)
+		if elem.op == opString && t == TypeString {
+			if text, next := d.stringAt(array, z+1, end); next > 0 {
+				*at[string](q), pos = text, next
+				continue
+			}
+		}
 		b := array[z+1 : end]
 		n := payloadLen(t, b)
 		b = b[:n:n]
 		pos = z + 1 + n
-		q := first.item(i, size)
 		switch {
-		case elem.op == opString && t == TypeString:
-			if text, ok := readString(d, RawValue{t, b}); ok {
-				*at[string](q) = text
-				continue
-			}
 		case elem.op == opFloat64 && t == TypeDouble:
 			*at[float64](q) = math.Float64frombits(le.Uint64(b))
 			continue

@@ -26,8 +26,8 @@ type field struct {
 	least uint8     // bytes that a value of the op takes at least
 	plain bool      // neither hops on the way to it, nor ever left out
 	near  bool      // no hops on the way to it
-	run   int32     // fields from here on that putScalars writes in one go, 0 if this one has another size each time
-	room  int32     // bytes that they take at most
+	run   int32     // fields from here on that are written in one go, all strings or all scalars; 0 for others
+	room  int32     // bytes that scalars take at most
 	head  [3]uint64 // header in three words, with the type that the op writes
 	at    location
 
@@ -223,9 +223,6 @@ func (o op) wire() (t Type, least uint8) {
 	return 0, 0
 }
 
-// scalar reports whether values of the op take at most 16 bytes.
-func (o op) scalar() bool { return o != opOther && o != opString && o != opStruct }
-
 // resolve drops fields that a shallower one of the same key hides, as Go does for embedded fields, and builds byKey.
 func (s *structCodec) resolve(refuse bool) error {
 	best := map[string]field{}
@@ -257,12 +254,16 @@ func (s *structCodec) prepare() {
 	for i := len(s.fields) - 1; i >= 0; i-- {
 		f := &s.fields[i]
 		f.prepare()
-		if !f.op.scalar() {
+		if f.op == opOther || f.op == opStruct {
 			continue
 		}
-		if f.run, f.room = 1, int32(f.size)+scalarRoom; f.plain && i+1 < len(s.fields) && s.fields[i+1].plain {
-			f.run += s.fields[i+1].run
-			f.room += s.fields[i+1].room
+		f.run, f.room = 1, int32(f.size)+scalarRoom
+		if i+1 == len(s.fields) {
+			continue
+		}
+		if next := &s.fields[i+1]; f.plain && next.plain && next.run > 0 && (f.op == opString) == (next.op == opString) {
+			f.run += next.run
+			f.room += next.room
 		}
 	}
 }

@@ -86,8 +86,17 @@ func putText(to room, at int, s string) bool {
 	n := len(s)
 	var high uint64
 	switch {
-	case n > 16:
-		high = putLongText(to, at, s)
+	case n >= 16:
+		for i := 0; i < n-16; i += 16 {
+			v, w := word64(s, i), word64(s, i+8)
+			to.put64(at+i, v)
+			to.put64(at+i+8, w)
+			high |= v | w
+		}
+		v, w := word64(s, n-16), word64(s, n-8)
+		to.put64(at+n-16, v)
+		to.put64(at+n-8, w)
+		high |= v | w
 	case n >= 8:
 		v, w := word64(s, 0), word64(s, n-8)
 		to.put64(at, v)
@@ -105,21 +114,6 @@ func putText(to room, at int, s string) bool {
 		}
 	}
 	return high&highBits == 0 || utf8.ValidString(s)
-}
-
-// putLongText copies at least 16 bytes and returns all their bits.
-func putLongText(to room, at int, s string) (high uint64) {
-	last := len(s) - 16
-	for i := 0; i < last; i += 16 {
-		v, w := word64(s, i), word64(s, i+8)
-		to.put64(at+i, v)
-		to.put64(at+i+8, w)
-		high |= v | w
-	}
-	v, w := word64(s, last), word64(s, last+8)
-	to.put64(at+last, v)
-	to.put64(at+last+8, w)
-	return high | v | w
 }
 
 // appendKey appends type (zero), key and NUL, or says why the text cannot be a key.

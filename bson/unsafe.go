@@ -72,6 +72,13 @@ func (p place) makeItems(t reflect.Type, n int) place {
 	return place{v.UnsafePointer()}
 }
 
+// makeSlice is makeItems for slices of T.
+func makeSlice[T any](p place, _ reflect.Type, n int) place {
+	s := make([]T, n)
+	*at[[]T](p) = s
+	return place{unsafe.Pointer(unsafe.SliceData(s))}
+}
+
 // pointee returns where the pointer at p points, not ok for nil.
 func (p place) pointee() (place, bool) {
 	q := *(*unsafe.Pointer)(p.p)
