@@ -1,8 +1,13 @@
 package replset
 
 import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -34,4 +39,81 @@ func TestStoriesCatchASetThatMisbehaves(t *testing.T) {
 			t.Errorf("%d stories have not seen that %q is broken", enough, strings.Join(promises, ", "))
 		})
 	}
+}
+
+// mutant is a change of one line of the driver that must not go unnoticed.
+type mutant struct{ name, file, line, instead, promise string }
+
+var mutants = []mutant{
+	{"retries with a new transaction number", "internal/operation/attempt.go",
+		"} else if c.txn == 0 {", "} else {", once},
+	{"trusts a stale primary", "internal/topology/replicaset.go",
+		"if c.staleElection(s) {", "if c.staleElection(s) && false {", newest},
+}
+
+// TestStoriesCatchADriverThatMisbehaves changes a line of the driver, builds this test anew with it (go test -overlay: no
+// file of the project is touched, and no hook is in the driver for it), and has it tell stories until a promise breaks.
+// Building takes longer than telling: without SEXTANT_MUTANTS=1, which make stories sets, it only sees to it that the lines
+// are still there to be changed.
+func TestStoriesCatchADriverThatMisbehaves(t *testing.T) {
+	build := number("SEXTANT_MUTANTS", 0) > 0
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			overlay := m.write(t)
+			if build {
+				m.mustBeCaught(t, overlay)
+			}
+		})
+	}
+}
+
+// write makes the changed file, and the overlay that puts it in place of the true one.
+func (m mutant) write(t *testing.T) (overlay string) {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", m.file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), m.line); n != 1 {
+		t.Fatalf("%s has %d lines %q: this test does not know any more what to change", m.file, n, m.line)
+	}
+	dir := t.TempDir()
+	changed := filepath.Join(dir, filepath.Base(m.file))
+	list, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay = filepath.Join(dir, "overlay.json")
+	for name, data := range map[string][]byte{changed: []byte(strings.Replace(string(text), m.line, m.instead, 1)), overlay: list} {
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return overlay
+}
+
+func (m mutant) mustBeCaught(t *testing.T, overlay string) {
+	t.Helper()
+	program := filepath.Join(filepath.Dir(overlay), "stories.test")
+	if out, err := exec.CommandContext(t.Context(), "go", "test", "-overlay", overlay, "-c", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "-test.run", "TestStoriesOfFaults", "-test.failfast")
+	cmd.Env = append(os.Environ(), "SEXTANT_STORY=1", "SEXTANT_STORIES="+strconv.Itoa(enough))
+	out, err := cmd.CombinedOutput()
+	story := ""
+	for line := range strings.Lines(string(out)) {
+		if _, number, ok := strings.Cut(line, "--- FAIL: TestStoriesOfFaultsKeepEveryPromise/"); ok {
+			story, _, _ = strings.Cut(number, " ")
+		}
+		if strings.Contains(line, m.promise) {
+			t.Logf("caught by story %s: %s", story, strings.TrimSpace(line))
+			return
+		}
+	}
+	t.Errorf("%d stories have not seen that %q is broken (%v)\n%s", enough, m.promise, err, out)
 }
