@@ -254,14 +254,19 @@ func (w *world) goForward(ctx context.Context) {
 			}
 			w.books.read("causal")
 			n, at := tickOf(reply)
-			if before := w.books.told(n); n < before {
-				w.accuse(forward, "after %d it was told %d by %v", before, n, reply)
-			}
+			w.hears(n, reply)
 			if at.After(after) {
 				after = at
 			}
 			return nil
 		})
+	}
+}
+
+// hears books what the causal reader was told.
+func (w *world) hears(n int32, reply bson.Raw) {
+	if before := w.books.told(n); n < before {
+		w.accuse(forward, "after %d it was told %d by %v", before, n, reply)
 	}
 }
 

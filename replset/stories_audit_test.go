@@ -36,9 +36,18 @@ func (w *world) unsettled() (why string) {
 	if p == nil {
 		return "; there is no primary"
 	}
-	newest := p.current().Store.Latest().OpTime()
+	lead := p.current()
+	if lead == nil {
+		return "; the primary has been killed"
+	}
+	newest := lead.Store.Latest().OpTime()
 	for _, m := range w.bearing() {
-		s := m.current().Store
+		r := m.current()
+		if r == nil {
+			why += fmt.Sprintf("; member %d is down", m.index)
+			continue
+		}
+		s := r.Store
 		if state := m.State(); state != "SECONDARY" && m != p {
 			why += fmt.Sprintf("; member %d is %s", m.index, state)
 		} else if has, committed := s.Latest().OpTime(), s.CommittedSnapshot().OpTime(); has != newest || committed != newest {

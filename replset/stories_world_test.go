@@ -137,6 +137,10 @@ func (w *world) live(t *testing.T, fault Fault) {
 		w.accuse(clean, "the client does not close: %v", err)
 	}
 	w.watch.audit()
+	w.wantNoSockets()
+}
+
+func (w *world) wantNoSockets() {
 	if n := w.sockets.Load(); n != 0 {
 		w.accuse(clean, "the closed client has left %d connections open", n)
 	}
