@@ -160,7 +160,6 @@ func TestClientThatNeverFinishesTheHandshakeIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, n := tlsSet(t, TLS{})
 		defer s.Close()
-		start := time.Now()
 		for _, say := range []string{"", "\x16\x03\x01"} {
 			nc, err := n.Dial(t.Context(), "tcp", "m0:1")
 			if err != nil {
@@ -171,7 +170,7 @@ func TestClientThatNeverFinishesTheHandshakeIsDropped(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			start = time.Now()
+			start := time.Now()
 			if b, err := io.ReadAll(nc); len(b) != 0 || err != nil {
 				t.Errorf("%q: %q, %v", say, b, err)
 			}
