@@ -21,24 +21,18 @@ func encodeD(ps *plans, dst []byte, d D, depth int) ([]byte, Type, error) {
 func (ps *plans) appendD(dst []byte, d D, depth int) ([]byte, error) {
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
-	for len(d) > 0 {
-		n := 0
-		var err error
-		if ps.quickScalars() {
-			if dst, n, err = ps.appendCommon(dst, d, depth); err != nil {
-				return dst, err
-			}
-		}
-		if d = d[n:]; len(d) > 0 {
-			if dst, err = ps.appendElement(dst, d[0].Key, d[0].Value, depth+1); err != nil {
-				return dst, err
-			}
-			d = d[1:]
+	var err error
+	if ps.quickScalars() {
+		dst, err = ps.appendElements(dst, d, depth)
+	} else {
+		for i := 0; i < len(d) && err == nil; i++ {
+			dst, err = ps.appendElement(dst, d[i].Key, d[i].Value, depth+1)
 		}
 	}
-	dst = append(dst, 0)
-	le.PutUint32(dst[start:], uint32(len(dst)-start))
-	return dst, nil
+	if err != nil {
+		return dst, err
+	}
+	return EndDocument(dst, start), nil
 }
 
 func encodeStringMap(ps *plans, dst []byte, m map[string]any, depth int) ([]byte, Type, error) {
@@ -51,12 +45,10 @@ func encodeStringMap(ps *plans, dst []byte, m map[string]any, depth int) ([]byte
 	dst, start := BeginDocument(dst)
 	quick := ps.quickScalars()
 	for k, v := range m {
-		var n int
 		var err error
 		if quick {
-			dst, n, err = ps.appendCommon(dst, []E{{k, v}}, depth)
-		}
-		if n == 0 && err == nil {
+			dst, err = ps.appendElements(dst, []E{{k, v}}, depth)
+		} else {
 			dst, err = ps.appendElement(dst, k, v, depth+1)
 		}
 		if err != nil {
@@ -69,11 +61,11 @@ func encodeStringMap(ps *plans, dst []byte, m map[string]any, depth int) ([]byte
 // quickScalars reports whether neither options nor registrations change how scalars are written.
 func (ps *plans) quickScalars() bool { return !ps.opts.IntMinSize && !ps.registry.common }
 
-// appendCommon appends elements of the commonest types to a document of the given depth. It stops at the first of another
-// type, or with a text that needs a closer look: appendElement knows what to do with it. It returns how many it has
-// appended.
-func (ps *plans) appendCommon(dst []byte, d []E, depth int) ([]byte, int, error) {
+// appendElements appends elements to a document of the given depth, where scalars are quick. Those of the commonest types
+// are written here, with short keys; what needs a closer look is left to others.
+func (ps *plans) appendElements(dst []byte, d []E, depth int) ([]byte, error) {
 	to, n, limit := roomOf(dst), len(dst), cap(dst)-valueRoom
+	var err error
 	for i := range d {
 		e := &d[i]
 		key := e.Key
@@ -82,36 +74,34 @@ func (ps *plans) appendCommon(dst []byte, d []E, depth int) ([]byte, int, error)
 			dst = grow(dst[:n], len(key)+2+valueRoom)
 			to, limit = roomOf(dst), cap(dst)-valueRoom
 		}
-		// As in putKey, without a call.
-		var bad uint64
-		if len(key) >= 8 {
-			if len(key) > 16 {
-				if !putLongKey(to, n+1, key) {
-					return dst[:n], i, nil
-				}
-			} else {
-				v, w := word64(key, 0), word64(key, len(key)-8)
-				to.put64(n+1, v)
-				to.put64(at-9, w)
-				bad = v | (v - lowBits) | w | (w - lowBits)
-			}
-		} else if len(key) >= 4 {
+		var bad uint64 // as in putKey, without a call
+		switch {
+		case len(key) >= 8 && len(key) <= 16:
+			v, w := word64(key, 0), word64(key, len(key)-8)
+			to.put64(n+1, v)
+			to.put64(at-9, w)
+			bad = v | (v - lowBits) | w | (w - lowBits)
+		case len(key) >= 4 && len(key) < 8:
 			v, w := word32(key, 0), word32(key, len(key)-4)
 			to.put32(n+1, v)
 			to.put32(at-5, w)
 			bad = uint64(v) | uint64(w)<<32
 			bad |= bad - lowBits
-		} else if len(key) >= 2 {
+		case len(key) >= 2 && len(key) < 4:
 			v, w := word16(key, 0), word16(key, len(key)-2)
 			to.put16(n+1, v)
 			to.put16(at-3, w)
 			bad = uint64(v) | uint64(w)<<16 | lowBits&^0xffffffff
 			bad |= bad - lowBits
-		} else if !putKey(to, n+1, key) {
-			return dst[:n], i, nil
+		case !putKey(to, n+1, key):
+			bad = highBits
 		}
-		if bad&highBits != 0 {
-			return dst[:n], i, nil
+		if bad&highBits != 0 { // not ASCII, or with a NUL
+			if dst, err = ps.appendElement(dst[:n], key, e.Value, depth+1); err != nil {
+				return dst, err
+			}
+			to, n, limit = roomOf(dst), len(dst), cap(dst)-valueRoom
+			continue
 		}
 		to.put8(at-1, 0)
 		if x, ok := e.Value.(string); ok { // ordered by how common they are
@@ -122,7 +112,7 @@ func (ps *plans) appendCommon(dst []byte, d []E, depth int) ([]byte, int, error)
 			to.put8(n, byte(TypeString))
 			to.put32(at, uint32(len(x)+1))
 			if !putText(to, at+4, x) {
-				return dst[:n], i, nil
+				return dst, encodeUnder(notUTF8(x), key)
 			}
 			n = at + 5 + len(x)
 			to.put8(n-1, 0)
@@ -142,26 +132,33 @@ func (ps *plans) appendCommon(dst []byte, d []E, depth int) ([]byte, int, error)
 			to.put8(n, byte(TypeBoolean))
 			to.put8(at, boolByte(x))
 			n = at + 1
-		} else if x, ok := e.Value.(D); ok {
-			if x == nil || depth == MaxDepth {
-				return dst[:n], i, nil
-			}
+		} else if x, ok := e.Value.(D); ok && x != nil && depth < MaxDepth {
 			to.put8(n, byte(TypeEmbeddedDocument))
-			var err error
-			if dst, err = ps.appendD(dst[:at], x, depth+1); err != nil {
-				return dst, i, encodeUnder(err, key)
+			if dst, err = ps.appendElements(dst[:at+4], x, depth+1); err != nil {
+				return dst, encodeUnder(err, key)
 			}
+			dst = EndDocument(dst, at)
 			to, n, limit = roomOf(dst), len(dst), cap(dst)-valueRoom
-		} else {
-			t, size := putScalar(to, at, e.Value)
-			if size < 0 {
-				return dst[:n], i, nil
-			}
+		} else if t, size := putScalar(to, at, e.Value); size >= 0 {
 			to.put8(n, byte(t))
 			n = at + size
+		} else {
+			if dst, err = ps.appendValue(dst[:at], n, e.Value, depth+1); err != nil {
+				return dst, encodeUnder(err, key)
+			}
+			to, n, limit = roomOf(dst), len(dst), cap(dst)-valueRoom
 		}
 	}
-	return dst[:n], len(d), nil
+	return dst[:n], nil
+}
+
+// appendValue appends a value behind its header, whose type goes to dst[head].
+func (ps *plans) appendValue(dst []byte, head int, v any, depth int) ([]byte, error) {
+	dst, t, err := ps.appendAny(dst, v, depth)
+	if err == nil {
+		dst[head] = byte(t)
+	}
+	return dst, err
 }
 
 // valueRoom is what any scalar takes at most, and the parts of a string beside its text.
@@ -182,6 +179,9 @@ func putScalar(to room, at int, v any) (t Type, size int) {
 	case DateTime:
 		to.put64(at, uint64(x))
 		return TypeDateTime, 8
+	case Timestamp:
+		to.put64(at, uint64(x.T)<<32|uint64(x.I))
+		return TypeTimestamp, 8
 	case nil:
 		return TypeNull, 0
 	}
