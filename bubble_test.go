@@ -94,6 +94,37 @@ type events struct {
 	beats    []told[event.HeartbeatEvent]
 	topology []told[event.TopologyEvent]
 	order    []string // the types of pool and heartbeat events
+	commands []ranCommand
+	after    func(name string, err error) // runs when a command is over, on its goroutine; set before the first one
+}
+
+// ranCommand is a command that a client sent.
+type ranCommand struct {
+	name, server string
+	failed       bool
+	begun, ended time.Time
+}
+
+// sent are the commands of a name since a moment.
+func (l *events) sent(name string, since time.Time) (out []ranCommand) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.commands {
+		if c.name == name && !c.begun.Before(since) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (l *events) over(name, server string, took time.Duration, err error) {
+	l.mu.Lock()
+	now := time.Now()
+	l.commands = append(l.commands, ranCommand{name, server, err != nil, now.Add(-took), now})
+	l.mu.Unlock()
+	if l.after != nil {
+		l.after(name, err)
+	}
 }
 
 // firstOf is the type that was told first.
@@ -115,9 +146,11 @@ func keep[E any](l *events, list *[]told[E], e *E, kind string) {
 
 func (l *events) monitor() *event.Monitor {
 	return &event.Monitor{
-		Pool:            func(e *event.PoolEvent) { keep(l, &l.pool, e, string(e.Type)) },
-		Heartbeat:       func(e *event.HeartbeatEvent) { keep(l, &l.beats, e, string(e.Type)) },
-		TopologyChanged: func(e *event.TopologyEvent) { keep(l, &l.topology, e, string(e.Type)) },
+		CommandSucceeded: func(_ context.Context, e *event.CommandSucceededEvent) { l.over(e.Name, e.Server, e.Duration, nil) },
+		CommandFailed:    func(_ context.Context, e *event.CommandFailedEvent) { l.over(e.Name, e.Server, e.Duration, e.Err) },
+		Pool:             func(e *event.PoolEvent) { keep(l, &l.pool, e, string(e.Type)) },
+		Heartbeat:        func(e *event.HeartbeatEvent) { keep(l, &l.beats, e, string(e.Type)) },
+		TopologyChanged:  func(e *event.TopologyEvent) { keep(l, &l.topology, e, string(e.Type)) },
 	}
 }
 

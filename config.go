@@ -29,8 +29,10 @@ type Config struct {
 	AuthSource                           string             // the database that holds the user; empty: Database, else "admin"
 	ConnectTimeout                       *time.Duration     // for one connection with its handshake; nil: 10 s, 0: no limit
 	DirectConnection                     bool               // talk to the one host given, whatever it is, and to no other
+	EnableOverloadRetargeting            bool               // retry at another member of the set when one was overloaded
 	HeartbeatFrequency                   time.Duration      // between checks of a member; 0: 10 s, at least 500 ms
 	LocalThreshold                       *time.Duration     // width of the latency window; nil: 15 ms
+	MaxAdaptiveRetries                   *int               // retries of an operation, of any kind, once a server was overloaded; nil: 2
 	MaxConnecting                        int                // connections being opened at a time, for each member; 0: 2
 	MaxIdleTime                          time.Duration      // of an unused connection; 0: no limit
 	MaxPoolSize                          *int               // connections for each member; nil: 100, 0: no limit

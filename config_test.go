@@ -28,7 +28,7 @@ func TestEveryOptionOfAURIReachesItsField(t *testing.T) {
 	c := parse(t, "mongodb://joe:p%40ss@DB1,db2:27018/shop?appName=a&authSource=users&authMechanism=SCRAM-SHA-1&connectTimeoutMS=1000"+
 		"&heartbeatFrequencyMS=2000&localThresholdMS=0&maxConnecting=3&maxIdleTimeMS=4000&maxPoolSize=0&minPoolSize=5&readConcernLevel=majority"+
 		"&readPreference=secondary&readPreferenceTags=dc:east,rack:1&readPreferenceTags=&maxStalenessSeconds=120&replicaSet=rs0&retryReads=false"+
-		"&retryWrites=true&serverMonitoringMode=poll&serverSelectionTimeoutMS=6000&timeoutMS=7000&tls=true&waitQueueTimeoutMS=8000"+
+		"&maxAdaptiveRetries=1&enableOverloadRetargeting=true&retryWrites=true&serverMonitoringMode=poll&serverSelectionTimeoutMS=6000&timeoutMS=7000&tls=true&waitQueueTimeoutMS=8000"+
 		"&w=majority&journal=true&wTimeoutMS=9000&tlsCAFile=/x")
 	if len(c.Warnings) != 0 {
 		t.Errorf("warnings: %v", c.Warnings)
@@ -41,7 +41,7 @@ func TestEveryOptionOfAURIReachesItsField(t *testing.T) {
 		"more times":  c.ServerSelectionTimeout == 6*time.Second && c.Timeout == 7*time.Second && c.WaitQueueTimeout == 8*time.Second,
 		"threshold 0": c.LocalThreshold != nil && *c.LocalThreshold == 0,
 		"pool":        c.MaxConnecting == 3 && *c.MaxPoolSize == 0 && c.MinPoolSize == 5,
-		"retries":     !*c.RetryReads && *c.RetryWrites,
+		"retries":     !*c.RetryReads && *c.RetryWrites && *c.MaxAdaptiveRetries == 1 && c.EnableOverloadRetargeting,
 		"read":        c.ReadConcern.Level == "majority" && c.ReadPreference.Mode() == readpref.SecondaryMode && len(c.ReadPreference.TagSets()) == 2,
 		"write":       c.WriteConcern.W == "majority" && *c.WriteConcern.Journal && c.WriteConcern.WTimeout == 9*time.Second,
 		"tls":         c.TLS && c.TLSCAFile == "/x",
@@ -75,6 +75,7 @@ func TestUnusableConfigurationsAreRefusedByName(t *testing.T) {
 		"MAGIC":                 func(c *Config) { c.AuthMechanism, c.Username = "MAGIC", "joe" },
 		"minPoolSize (5)":       func(c *Config) { c.MinPoolSize, c.MaxPoolSize = 5, new(3) },
 		"maxPoolSize":           func(c *Config) { c.MaxPoolSize = new(-1) },
+		"maxAdaptiveRetries":    func(c *Config) { c.MaxAdaptiveRetries = new(-1) },
 		"maxConnecting":         func(c *Config) { c.MaxConnecting = -1 },
 		"heartbeatFrequencyMS":  func(c *Config) { c.HeartbeatFrequency = time.Millisecond },
 		"HeartbeatTimeout":      func(c *Config) { c.HeartbeatTimeout = -time.Second },

@@ -46,6 +46,7 @@ func ConnectConfig(ctx context.Context, cfg *Config) (*Client, error) {
 	cl.set = settings{c.ReadPreference, c.ReadConcern, c.WriteConcern, c.BSON}
 	cl.exec = operation.New(operation.Config{
 		Cluster: cl.cluster, RetryReads: isTrue(c.RetryReads), RetryWrites: isTrue(c.RetryWrites), Monitor: c.Monitor,
+		MaxAdaptiveRetries: c.MaxAdaptiveRetries, OverloadRetarget: c.EnableOverloadRetargeting,
 	})
 	return cl, nil
 }

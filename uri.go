@@ -54,6 +54,7 @@ func fromURI(u *connstring.URI) *Config {
 		AuthSource:       u.AuthSource,
 		ConnectTimeout:   millisPointer(u.ConnectTimeoutMS),
 		DirectConnection: given(u.DirectConnection), HeartbeatFrequency: millis(u.HeartbeatFrequencyMS),
+		EnableOverloadRetargeting: given(u.EnableOverloadRetargeting), MaxAdaptiveRetries: u.MaxAdaptiveRetries,
 		LocalThreshold: millisPointer(u.LocalThresholdMS),
 		MaxConnecting:  given(u.MaxConnecting), MaxIdleTime: millis(u.MaxIdleTimeMS),
 		MaxPoolSize: u.MaxPoolSize, MinPoolSize: given(u.MinPoolSize),
@@ -167,8 +168,6 @@ func withoutEffect(u *connstring.URI) []Warning {
 	const later = "it is understood but not applied yet"
 	add(len(u.Compressors) > 0, "compressors", strings.Join(u.Compressors, ","), later)
 	add(u.ZlibCompressionLevel != nil, "zlibCompressionLevel", "", later)
-	add(u.MaxAdaptiveRetries != nil, "maxAdaptiveRetries", "", later)
-	add(u.EnableOverloadRetargeting != nil, "enableOverloadRetargeting", "", later)
 	for name, v := range map[string]*bool{
 		"tlsDisableOCSPEndpointCheck": u.TLSDisableOCSPEndpointCheck, "tlsDisableCertificateRevocationCheck": u.TLSDisableCertificateRevocationCheck,
 	} {

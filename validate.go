@@ -79,6 +79,8 @@ func (c *Config) checkPool() error {
 	switch {
 	case c.MinPoolSize < 0:
 		return configError("minPoolSize is negative (%d)", c.MinPoolSize)
+	case given(c.MaxAdaptiveRetries) < 0:
+		return configError("maxAdaptiveRetries is negative (%d)", *c.MaxAdaptiveRetries)
 	case c.MaxConnecting < 0:
 		return configError("maxConnecting is negative (%d)", c.MaxConnecting)
 	case c.MaxPoolSize != nil && *c.MaxPoolSize < 0:

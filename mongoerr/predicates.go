@@ -145,10 +145,17 @@ func IsSelection(err error) bool { return atStage(err, StageSelection) }
 // IsConfig says whether the URI, the options or the arguments were wrong.
 func IsConfig(err error) bool { return atStage(err, StageConfig) }
 
-// IsAuth says whether authentication failed.
+// IsAuth says whether authentication failed. A connection that broke meanwhile, or a server that was about to change its
+// state, says nothing about the user.
 func IsAuth(err error) bool {
 	e := find(err)
-	return e != nil && (e.Stage == StageAuth || e.Code == CodeAuthenticationFailed)
+	switch {
+	case e == nil:
+		return false
+	case e.Code == CodeAuthenticationFailed:
+		return true
+	}
+	return e.Stage == StageAuth && !IsNetwork(e) && !IsRetryableWriteCode(e.Code)
 }
 
 func atStage(err error, s Stage) bool {

@@ -208,7 +208,8 @@ func TestServerThatHangsUpDuringAuthenticationIsANetworkErrorWithoutLabels(t *te
 	o := played(t, func(p *peer) { s.hello(p, p.read()); p.read() })
 	o.Credential = joe("")
 	_, err := Open(t.Context(), "db1:27017", o)
-	if !mongoerr.IsNetwork(err) || mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded) || !mongoerr.IsAuth(err) {
+	e, _ := err.(*mongoerr.Error)
+	if !mongoerr.IsNetwork(err) || mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded) || e.Stage != mongoerr.StageAuth || mongoerr.IsAuth(err) {
 		t.Errorf("%v", err)
 	}
 }

@@ -35,7 +35,9 @@ func (c *call) attempt(ctx context.Context, s *cluster.Server) (done, sent bool,
 	c.session.Used(time.Now())
 	reply, err := c.send(ctx, s, pc, msg)
 	if err != nil {
-		c.trial.label(err.(*mongoerr.Error), t.MaxWire, t.Kind == event.Mongos)
+		e := err.(*mongoerr.Error)
+		c.trial.label(e, t.MaxWire, t.Kind == event.Mongos)
+		c.trial.unsupported(e)
 		return false, true, err
 	}
 	return true, true, c.decode(reply, pc, t)

@@ -3,6 +3,7 @@ package operation
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +20,14 @@ type Config struct {
 	RetryReads  bool
 	RetryWrites bool
 	Monitor     *event.Monitor // command callbacks; nil: none
+
+	MaxAdaptiveRetries *int           // retries once a server was overloaded; nil: 2
+	OverloadRetarget   bool           // such a retry goes to another member of a set, if there is one that serves
+	Chance             func() float64 // in [0, 1): spreads retries in time; nil: random
 }
+
+// DefaultAdaptiveRetries is how often an operation is retried once a server was overloaded (client backpressure).
+const DefaultAdaptiveRetries = 2
 
 // Executor runs the operations of one client.
 type Executor struct {
@@ -31,11 +39,18 @@ type Executor struct {
 
 // New makes an Executor. It does no I/O.
 func New(o Config) *Executor {
+	if o.MaxAdaptiveRetries == nil {
+		o.MaxAdaptiveRetries = new(DefaultAdaptiveRetries)
+	}
+	if o.Chance == nil {
+		o.Chance = rand.Float64
+	}
 	return &Executor{o: o, monitor: newCommandMonitor(o.Monitor)}
 }
 
 // Run runs the operation. It waits for a member as long as the client's serverSelectionTimeout and the context allow,
-// so that an election passes unnoticed, and tries once more where op.Retryable and the client's settings say so.
+// so that an election passes unnoticed, and tries once more where op.Retryable and the client's settings say so. What an
+// overloaded server has not looked at is tried again, whatever it is, after a pause.
 // The error is a *mongoerr.Error with operation, namespace, server, attempts and stage; an error of op.Decode that is
 // a *mongoerr.Error is returned as it is.
 func (x *Executor) Run(ctx context.Context, op *Op) error {
@@ -43,7 +58,7 @@ func (x *Executor) Run(ctx context.Context, op *Op) error {
 	if err := c.check(); err != nil {
 		return c.decorate(err, "")
 	}
-	c.trial = trial{kind: op.Kind, allowed: c.mayRetry()}
+	c.trial = trial{kind: op.Kind, allowed: c.mayRetry(), adaptive: c.mayRetryOverload(), most: *x.o.MaxAdaptiveRetries}
 	defer c.release() // also when the caller's code panics
 	return c.run(ctx)
 }
@@ -60,6 +75,7 @@ type call struct {
 	detours   int           // how often a paused pool turned it away
 	selecting time.Duration // how long the last selection took
 	failed    string        // the member at which the last attempt failed
+	avoid     []string      // members not to be asked again if others serve
 }
 
 // check refuses what no member could do anything with.
@@ -86,6 +102,19 @@ func (c *call) mayRetry() bool {
 	return false
 }
 
+// mayRetryOverload says whether the call may be repeated when a server was too busy to look at it. Nothing was done
+// then, so that it may be any call, as long as the client's options allow it to retry calls of its kind.
+func (c *call) mayRetryOverload() bool {
+	reads, writes := c.x.o.RetryReads, c.x.o.RetryWrites
+	switch {
+	case c.op.Kind == Command:
+		return reads && writes // nobody looks what it is
+	case c.op.Kind == Write || c.op.OutMerge:
+		return writes
+	}
+	return reads
+}
+
 func (c *call) run(ctx context.Context) error {
 	for {
 		c.trial.tries++
@@ -101,9 +130,47 @@ func (c *call) run(ctx context.Context) error {
 			continue
 		}
 		c.failed = server.Address()
-		if again := c.trial.failed(err, sent); !again || ctx.Err() != nil {
-			return c.trial.raised
+		again, longest := c.trial.failed(err, sent)
+		if !again || ctx.Err() != nil || longest > 0 && !c.rest(ctx, longest) {
+			return c.raised()
 		}
+		c.deprioritize(longest > 0)
+	}
+}
+
+// raised is the error to return after the last attempt. It may be that of an earlier one, and says how many there were.
+func (c *call) raised() error {
+	e, ok := c.trial.raised.(*mongoerr.Error)
+	if !ok || e.Attempts == c.trial.tries {
+		return c.trial.raised
+	}
+	all := *e
+	all.Attempts = c.trial.tries
+	return &all
+}
+
+// rest pauses, for a random part of the longest time, before an overloaded server is asked again. It is false where the
+// context will not last for that long.
+func (c *call) rest(ctx context.Context, longest time.Duration) bool {
+	d := time.Duration(float64(longest) * c.x.o.Chance())
+	if end, limited := ctx.Deadline(); limited && time.Until(end) <= d {
+		return false
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// deprioritize notes where not to go again: any mongos that failed, but a member of a set only if it was overloaded and
+// the client wants it.
+func (c *call) deprioritize(overload bool) {
+	if c.x.o.Cluster.Description().Kind == event.Sharded || overload && c.x.o.OverloadRetarget {
+		c.avoid = append(c.avoid, c.failed)
 	}
 }
 
@@ -124,17 +191,13 @@ func (c *call) turnedAway(err error, sent bool) bool {
 func (c *call) want() topology.Want {
 	return topology.Want{
 		Write: c.op.Kind == Write, ReadPref: c.op.ReadPref, Address: c.op.Address,
-		OutMerge: c.op.OutMerge, Selector: c.op.Selector,
+		OutMerge: c.op.OutMerge, Selector: c.op.Selector, Deprioritized: c.avoid,
 	}
 }
 
 func (c *call) selectServer(ctx context.Context) (*cluster.Server, error) {
-	want := c.want()
-	if c.failed != "" && c.x.o.Cluster.Description().Kind == event.Sharded {
-		want.Deprioritized = []string{c.failed}
-	}
 	start := time.Now()
-	server, err := c.x.o.Cluster.SelectFor(ctx, want, c.op.Name, c.id)
+	server, err := c.x.o.Cluster.SelectFor(ctx, c.want(), c.op.Name, c.id)
 	c.selecting = time.Since(start)
 	return server, err
 }
