@@ -104,10 +104,10 @@ func (w *world) write(ctx context.Context, g int) {
 		case 6:
 			w.remove(rnd, docs, fmt.Sprintf("%d-%d", g, rnd.IntN(k+1)))
 		case 7: // this and the next may be rolled back
-			_ = w.timed(rnd, "w:1 insert "+id, func(ctx context.Context) error {
+			w.books.dared("w1-"+id, w.timed(rnd, "w:1 insert "+id, func(ctx context.Context) error {
 				_, err := docs.With(one).InsertOne(ctx, doc("w1-"+id, k))
 				return err
-			})
+			}))
 		case 8:
 			_ = w.timed(rnd, "w:1 insert into the ring", func(ctx context.Context) error {
 				_, err := db.Collection("ring", one).InsertOne(ctx, doc(id, k))

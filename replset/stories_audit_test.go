@@ -75,7 +75,9 @@ func (w *world) audit() {
 		latest := m.current().Store.Latest()
 		if first == nil {
 			first = m
-			w.judge(m.index, factsOf(latest))
+			f := factsOf(latest)
+			w.judge(m.index, f)
+			w.judgeAside(f)
 			continue
 		}
 		for _, how := range differences(first.current().Store.Latest(), latest) {
@@ -89,6 +91,25 @@ func (w *world) judge(member int, f facts) {
 	defer w.books.mu.Unlock()
 	for _, v := range w.books.judge(f) {
 		w.accuse(v.promise, "member %d: %s", member, v.how)
+	}
+}
+
+// judgeAside looks for what was acknowledged with w:1 and is gone: whoever took it back must have kept it.
+func (w *world) judgeAside(f facts) {
+	if w.gone {
+		return
+	}
+	taken := map[string]bool{}
+	for i := range w.set.Members() {
+		for _, r := range w.set.RolledBack(i) {
+			id, _ := r.ID.StringValueOK()
+			taken[id] = true
+		}
+	}
+	for id := range w.books.weak {
+		if !f.docs[id] && !taken[id] {
+			w.accuse(aside, "%s, acknowledged with w:1, is gone, and nobody says that it was rolled back", id)
+		}
 	}
 }
 

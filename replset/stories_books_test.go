@@ -11,7 +11,8 @@ import (
 type accounts struct {
 	mu      sync.Mutex // guards all below
 	docs    map[string]fate
-	batches [][]string // of ordered inserts
+	weak    map[string]bool // with w:1, acknowledged: there, or rolled back
+	batches [][]string      // of ordered inserts
 	counts  [writers]count
 	tick    int32 // the greatest value of the causal reader's counter that it was told
 	acked   int
@@ -37,7 +38,7 @@ type count struct {
 }
 
 func newAccounts() *accounts {
-	l := &accounts{docs: map[string]fate{}, reads: map[string]int{}}
+	l := &accounts{docs: map[string]fate{}, weak: map[string]bool{}, reads: map[string]int{}}
 	for g := range l.counts {
 		l.counts[g].acked = map[int32]bool{}
 	}
@@ -69,6 +70,15 @@ func (l *accounts) inserted(err error, ids ...string) {
 	}
 	if mongoerr.IsDuplicateKey(err) {
 		l.said = append(l.said, violation{once, fmt.Sprintf("the insert of %v found itself: %v", ids, err)})
+	}
+}
+
+// dared books an insert with w:1.
+func (l *accounts) dared(id string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		l.weak[id] = true
 	}
 }
 

@@ -175,6 +175,9 @@ func TestEveryOtherPromiseCanBeBroken(t *testing.T) {
 		w.hears(5, nil)
 		w.hears(4, nil)
 		w.wantBroken(t, forward)
+		w.books.dared("w1-x", nil)
+		w.judgeAside(facts{})
+		w.wantBroken(t, aside)
 		near, far := net.Pipe()
 		w.sockets.Add(1)
 		c := &counted{Conn: near, open: &w.sockets}

@@ -32,6 +32,7 @@ type act struct {
 	do   deed
 	whom int           // a member; thePrimary: whoever is it at the time
 	side []int         // of a partition: one of its two sides
+	n    int           // bytes: of an answer, or a second
 	d    time.Duration // how slow, for how long, to what priority (in seconds)
 	ends int           // the act that this one undoes, -1: none
 }
@@ -54,6 +55,10 @@ const (
 	wake        deed = "wake"
 	slow        deed = "be slow to clients"
 	slowMembers deed = "be slow to the others"
+	throttle    deed = "have a slow link to clients"
+	lag         deed = "lag"
+	keepUp      deed = "keep up again"
+	cut         deed = "have a connection cut in the middle of an answer"
 	fast        deed = "be fast again"
 	stepDown    deed = "step down"
 	coup        deed = "stand for election at once"
@@ -85,8 +90,11 @@ func (a act) String() string {
 		return string(a.do) + map[bool]string{true: ", without a vote"}[a.d > 0]
 	case priority:
 		return fmt.Sprintf("%s: %s, %v", who, a.do, a.d.Seconds())
-	case restart, wipe, wake, fast, serve:
+	case restart, wipe, wake, fast, keepUp, serve:
 		return fmt.Sprintf("whom act %d has struck: %s", a.ends+1, a.do)
+	}
+	if a.n > 0 {
+		return fmt.Sprintf("%s: %s, %d bytes", who, a.do, a.n)
 	}
 	if a.d > 0 {
 		return fmt.Sprintf("%s: %s, %v", who, a.do, a.d)
@@ -211,7 +219,7 @@ func (p *plan) episode(rnd *rand.Rand, at time.Duration) {
 	if rnd.IntN(2) == 0 {
 		who = thePrimary
 	}
-	switch rnd.IntN(16) {
+	switch rnd.IntN(20) {
 	case 0, 1:
 		p.strike(rnd, at, kill, who)
 	case 2, 3:
@@ -237,6 +245,15 @@ func (p *plan) episode(rnd *rand.Rand, at time.Duration) {
 		p.add(act{at: at, do: admit, d: time.Duration(rnd.IntN(2)), ends: -1})
 	case 14:
 		p.contest(rnd, at)
+	case 16, 17:
+		for range 1 + rnd.IntN(3) {
+			p.add(act{at: at, do: cut, whom: who, n: 1 + rnd.IntN(400), ends: -1})
+			at += some(rnd, 20, 200)
+		}
+	case 18:
+		p.then(p.add(act{at: at, do: throttle, whom: who, n: 1000 + rnd.IntN(20000), ends: -1}), some(rnd, 500, 2000), fast)
+	case 19:
+		p.then(p.add(act{at: at, do: lag, whom: p.anyone(rnd), ends: -1}), some(rnd, 500, 3000), keepUp)
 	case 15: // once: who is asked to hurt a set shall find one
 		for _, a := range p.acts {
 			if a.do == dismiss {

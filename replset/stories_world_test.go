@@ -30,6 +30,7 @@ type world struct {
 	tags    map[string]map[string]string // of members, by address: no story changes them
 
 	struck map[int]int // by act: the member that it struck. The director's alone.
+	gone   bool        // data may have gone with a member, or been copied over. The director's alone.
 	late   sync.WaitGroup
 
 	judged sync.Mutex // guards all below
@@ -63,6 +64,7 @@ const (
 	clean    = "nothing leaks"
 	alike    = "members end identical"
 	oneHead  = "a term has one primary"
+	aside    = "what is rolled back is kept aside"
 	newest   = "the client never takes an older primary for the newer one"
 	truthful = "hello tells what is true"
 	recovers = "a healed set works again"
@@ -235,6 +237,7 @@ func (w *world) perform(ctx context.Context, i int, a act) {
 	err := w.do(ctx, a, who)
 	if err == nil {
 		w.struck[i] = who
+		w.gone = w.gone || a.do == wipe || a.do == dismiss
 	}
 	says := ""
 	if err != nil {
@@ -271,7 +274,14 @@ func (w *world) do(ctx context.Context, a act, who int) error {
 		for i := range n {
 			_ = s.Delay(i, a.d, apps(n)...)
 		}
+	case throttle:
+		return s.Throttle(who, int64(a.n), app)
+	case cut:
+		return s.CutAfter(who, int64(a.n), app)
+	case lag, keepUp:
+		return s.Lag(who, a.do == lag)
 	case fast:
+		_ = s.Throttle(who, 0, app)
 		for i := range n { // also those that another act slowed down: simpler to tell than a count
 			_ = s.Delay(i, 0, append(apps(n), app)...)
 		}
@@ -377,6 +387,9 @@ func (w *world) healAll() {
 	w.set.Heal()
 	for j := range n {
 		_ = w.set.Hang(j, false)
+		_ = w.set.Lag(j, false)
+		_ = w.set.Throttle(j, 0, app)
+		_ = w.set.CutAfter(j, -1, app)
 		_ = w.set.Delay(j, 0, append(apps(n), app)...)
 		if w.set.Member(j).State() == "DOWN" {
 			if err := w.set.Restart(j); err != nil {
@@ -406,6 +419,7 @@ func (w *world) resync(ctx context.Context) {
 	time.Sleep(time.Second)
 	for j, m := range w.set.Members() {
 		if m.State() == "RECOVERING" {
+			w.gone = true
 			w.note("    member %d must copy all data: %v %v %v", j, w.set.Kill(j), w.set.Wipe(j), w.set.Restart(j))
 		}
 	}
