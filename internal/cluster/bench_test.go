@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sextantdb/sextant/event"
 	"github.com/sextantdb/sextant/internal/cluster"
 	"github.com/sextantdb/sextant/internal/topology"
 	"github.com/sextantdb/sextant/readpref"
@@ -26,10 +27,16 @@ func discovered(tb testing.TB) *cluster.Cluster {
 	return c
 }
 
-func TestSelectionOfAPlainWantAllocatesNothing(t *testing.T) {
+// wants are plain ones, and one that the view remembers. (The script's members have no tags.)
+var wants = map[string]topology.Want{
+	"write": {Write: true}, "nearest": {ReadPref: readpref.Nearest()},
+	"nearest, tags or any": {ReadPref: readpref.Nearest(readpref.Tags("dc", "east"), readpref.Tags())},
+}
+
+func TestSelectionOfAKnownWantAllocatesNothing(t *testing.T) {
 	c := discovered(t)
 	ctx := t.Context()
-	for name, w := range map[string]topology.Want{"write": {Write: true}, "nearest": {ReadPref: readpref.Nearest()}} {
+	for name, w := range wants {
 		allocs := testing.AllocsPerRun(5000, func() { // many, since the monitors allocate meanwhile
 			if _, err := c.Select(ctx, w); err != nil {
 				t.Fatal(err)
@@ -43,7 +50,7 @@ func TestSelectionOfAPlainWantAllocatesNothing(t *testing.T) {
 
 func BenchmarkSelect(b *testing.B) {
 	c := discovered(b)
-	for name, w := range map[string]topology.Want{"write": {Write: true}, "nearest": {ReadPref: readpref.Nearest()}} {
+	for name, w := range wants {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -68,5 +75,28 @@ func BenchmarkCheckOut(b *testing.B) {
 			b.Fatal(err)
 		}
 		pc.CheckIn()
+	}
+}
+
+// BenchmarkSelectNewTags makes its read preference anew for each selection, as many programs do.
+func BenchmarkSelectNewTags(b *testing.B) {
+	c := discovered(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.Select(b.Context(), topology.Want{ReadPref: readpref.Nearest(readpref.Tags("dc", "east"), readpref.Tags())}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkSelectBySelector is a want that nobody can remember.
+func BenchmarkSelectBySelector(b *testing.B) {
+	c := discovered(b)
+	all := func(members []event.Member) []event.Member { return members }
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.Select(b.Context(), topology.Want{ReadPref: readpref.Nearest(), Selector: all}); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

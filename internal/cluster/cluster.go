@@ -99,6 +99,7 @@ type view struct {
 	desc    *topology.Description
 	servers map[string]*Server
 	changed chan struct{}
+	memory  candidates
 }
 
 // New makes a Cluster. It does no I/O and starts no goroutine: Start, or the first Select, does.

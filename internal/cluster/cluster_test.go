@@ -648,3 +648,48 @@ func TestSilenceIsNoticedByTheHeartbeatTimeout(t *testing.T) {
 		time.Sleep(time.Minute)
 	})
 }
+
+// TestRememberedCandidatesFollowTheTopology: what is remembered of tags is as good as the view, and a want is known by
+// what it says.
+func TestRememberedCandidatesFollowTheTopology(t *testing.T) {
+	s, list := setOf3()
+	tagged := func(m *member, dc string) { m.hello = setField(m.hello, "tags", bson.D{{Key: "dc", Value: dc}}) }
+	tagged(list[1], "east")
+	tagged(list[2], "west")
+	inBubble(t, s, seeds("a:1"), func(t *testing.T, c *cluster.Cluster) {
+		selectAddr(t, c, topology.Want{Write: true})
+		synctest.Wait()
+		in := func(dc string, opts ...readpref.Option) topology.Want {
+			return topology.Want{ReadPref: readpref.Nearest(append(opts, readpref.Tags("dc", dc))...)}
+		}
+		for range 3 {
+			for dc, want := range map[string]string{"east": "b:1", "west": "c:1"} {
+				if got := selectAddr(t, c, in(dc)); got != want {
+					t.Errorf("%s is served by %s", dc, got)
+				}
+				if got := selectAddr(t, c, in(dc, readpref.MaxStaleness(2*time.Minute))); got != want {
+					t.Errorf("%s, fresh, is served by %s", dc, got)
+				}
+			}
+		}
+		list[1].become(func(m *member) { tagged(m, "west") })
+		list[2].become(func(m *member) { tagged(m, "east") })
+		synctest.Wait()
+		if got := selectAddr(t, c, in("east")); got != "c:1" {
+			t.Errorf("after the tags changed places, east is served by %s", got)
+		}
+		for i := range 40 { // more than are remembered
+			if got := selectAddr(t, c, topology.Want{ReadPref: readpref.Secondary(readpref.Tags("x", fmt.Sprint(i)), readpref.Tags("dc", "east"))}); got != "c:1" {
+				t.Fatalf("want %d is served by %s", i, got)
+			}
+		}
+		near := topology.Want{ReadPref: readpref.Nearest(), LocalThreshold: new(time.Hour)}
+		seen := map[string]int{}
+		for range 90 {
+			seen[selectAddr(t, c, near)]++
+		}
+		if len(seen) != 3 {
+			t.Errorf("a wide window reaches %v", seen)
+		}
+	})
+}

@@ -38,6 +38,14 @@ func (c *Cluster) SelectFor(ctx context.Context, w topology.Want, operation stri
 
 // pick is a candidate, nil if there is none.
 func (v *view) pick(w topology.Want) *Server {
+	if memorable(&w) {
+		servers := v.recall(w)
+		i := topology.PickIndex(len(servers), func(i int) int { return servers[i].Load() }, chance)
+		if i < 0 {
+			return nil
+		}
+		return servers[i]
+	}
 	found := v.desc.Candidates(w, time.Time{})
 	switch len(found) {
 	case 0:

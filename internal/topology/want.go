@@ -156,21 +156,26 @@ func (d *Description) Hopeless(w Want) bool {
 // "operationCount-based selection"). load tells the operations in progress of candidate i; rnd(n) is a random number
 // in [0, n). It is nil if there are no candidates.
 func Pick(candidates []*Server, load func(i int) int, rnd func(n int) int) *Server {
-	switch len(candidates) {
-	case 0:
-		return nil
-	case 1:
-		return candidates[0]
+	if i := PickIndex(len(candidates), load, rnd); i >= 0 {
+		return candidates[i]
 	}
-	a := rnd(len(candidates))
-	b := rnd(len(candidates) - 1)
+	return nil
+}
+
+// PickIndex is Pick among n candidates that are told by their number; -1 if there are none.
+func PickIndex(n int, load func(i int) int, rnd func(n int) int) int {
+	if n < 2 {
+		return n - 1
+	}
+	a := rnd(n)
+	b := rnd(n - 1)
 	if b >= a {
 		b++
 	}
 	if load(b) < load(a) {
 		a = b
 	}
-	return candidates[a]
+	return a
 }
 
 func isDeprioritized(w *Want, addr string) bool { return slices.Contains(w.Deprioritized, addr) }
