@@ -54,6 +54,12 @@ func (c *call) target(pc *pool.Conn) Target {
 // prepare takes what the call needs once it is known who will serve it: the session, which depends on the connection
 // and must not be held while waiting for one, and the number of a retryable write.
 func (c *call) prepare(t Target) error {
+	if c.trial.kind == Write && (t.SessionTimeout == 0 || t.Kind == event.Standalone) {
+		if c.txn != 0 { // the attempt before may have written, and nothing here would notice
+			return mongoerr.New(mongoerr.StageConfig, "%s does not support retryable writes", t.Addr)
+		}
+		c.trial.allowed = false
+	}
 	if t.SessionTimeout == 0 || !c.op.acknowledged() || c.op.outside {
 		if c.op.Session != nil && !c.op.Session.Implicit {
 			return mongoerr.New(mongoerr.StageConfig, "%s cannot take part in a session", t.Addr)
@@ -62,12 +68,8 @@ func (c *call) prepare(t Target) error {
 		return nil
 	}
 	c.session = c.x.sessions.bind(c.session, t.SessionTimeout)
-	if c.trial.kind == Write && c.trial.allowed {
-		if t.Kind == event.Standalone {
-			c.trial.allowed = false
-		} else if c.txn == 0 {
-			c.txn = c.session.NextTxn()
-		}
+	if c.trial.kind == Write && c.trial.allowed && c.txn == 0 {
+		c.txn = c.session.NextTxn()
 	}
 	return nil
 }

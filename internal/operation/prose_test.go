@@ -2,6 +2,7 @@ package operation_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -260,4 +261,34 @@ func TestServerThatShutsDownDuringALoginIsRetried(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWriteIsNotRepeatedAtAServerThatWouldNotNotice: without sessions, or without an oplog, a server cannot tell that it
+// has done the write before.
+func TestWriteIsNotRepeatedAtAServerThatWouldNotNotice(t *testing.T) {
+	without := func(m *member) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.hello = slices.DeleteFunc(m.hello, func(e bson.E) bool { return e.Key == "logicalSessionTimeoutMinutes" })
+	}
+	t.Run("from the start", func(t *testing.T) {
+		deploy(t, settings{}, func(t *testing.T, d *deployment) {
+			without(d.a)
+			d.a.script(answer{hangUp: true})
+			err := d.x.Run(t.Context(), insert())
+			got := d.a.commands()
+			if !mongoerr.IsNetwork(err) || mongoerr.HasLabel(err, mongoerr.LabelRetryableWrite) || len(got) != 1 || got[0].has("txnNumber") {
+				t.Errorf("sent %d times: %v", len(got), err)
+			}
+		})
+	})
+	t.Run("at the second attempt", func(t *testing.T) {
+		deploy(t, settings{}, func(t *testing.T, d *deployment) {
+			d.a.script(answer{before: func() { without(d.a) }, hangUp: true})
+			err := d.x.Run(t.Context(), insert())
+			if got := d.a.commands(); !mongoerr.IsNetwork(err) || len(got) != 1 {
+				t.Errorf("sent %d times: %v", len(got), err)
+			}
+		})
+	})
 }

@@ -90,10 +90,10 @@ func (s *story) explain(w Want) {
 	fmt.Fprintf(&s.text, "? %s\n", strings.ReplaceAll(s.d.Explain(w, epoch.Add(3*time.Second)).String(), "\n", "\n  "))
 }
 
-// check compares with the golden file of the story.
+// check compares with the transcript of the story.
 func (s *story) check(name string) {
 	s.t.Helper()
-	path := filepath.Join("testdata", name+".golden")
+	path := filepath.Join("testdata", name+".txt")
 	got := s.text.String()
 	if *update {
 		if err := os.MkdirAll("testdata", 0o755); err != nil {

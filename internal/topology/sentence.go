@@ -146,7 +146,7 @@ func kindGroup(k event.Kind) group {
 	case event.RSArbiter:
 		one, many = "is an arbiter", "are arbiters"
 	case event.RSOther:
-		one, many = "is hidden or starting up", "are hidden or starting up"
+		one, many = "is hidden, starting up or recovering", "are hidden, starting up or recovering"
 	case event.RSGhost:
 		one, many = "is in no initiated set", "are in no initiated set"
 	}
