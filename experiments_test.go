@@ -326,12 +326,12 @@ func TestExperimentQStorm(t *testing.T) {
 			}
 		}
 		slow(50 * time.Millisecond) // which fills the pool
-		w, stop := rounds(t, b, writers, 250*time.Millisecond)
+		w, stop := rounds(t, b, writers, 500*time.Millisecond)
 		time.Sleep(1100 * time.Millisecond)
 		slow(2 * time.Millisecond) // a command takes a moment
 		time.Sleep(900 * time.Millisecond)
 		w.takeSlowest()
-		time.Sleep(250*time.Millisecond + 500*time.Microsecond)
+		time.Sleep(500*time.Millisecond + 500*time.Microsecond)
 		calm := w.takeSlowest()
 		old := b.set.Primary().Index()
 		busy := b.member(old).Pool.InUse
@@ -353,7 +353,7 @@ func TestExperimentQStorm(t *testing.T) {
 		if len(w.failed) > 0 || w.slowest > 227*time.Millisecond {
 			t.Errorf("slowest %v, errors %v", w.slowest, w.failed)
 		}
-		if busy < 30 || connections[3] > 100 || len(dials) > 100 {
+		if busy < 20 || connections[3] > 100 || len(dials) > 100 {
 			t.Errorf("%d connections were in use at the kill, then %v, %d dialled", busy, connections, len(dials))
 		}
 		if most := atATime(b.log.pools(event.ConnectionCreated, b.set.Member(now).Addr(), b.start), b.log.pools(event.ConnectionReady, b.set.Member(now).Addr(), b.start)); most > 2 {
