@@ -21,7 +21,8 @@ type sample struct {
 
 // measure lets the candidates take turns: in each round every one runs for about the time of a slice, and who begins
 // changes from round to round. A machine that is busy with other things slows all of a round alike, so that the ratios
-// inside a round are worth more than the times. Slices are short, so that most are not interrupted at all.
+// inside a round are worth more than the times. Slices are short, so that most are not interrupted at all;
+// most see no cycle of the collector either, which a longer one (-slice 10ms) charges to who needs it.
 func measure(cs []candidate, rounds int, slice time.Duration, now func() time.Duration) map[string]*sample {
 	counts := make([]int, len(cs))
 	out := map[string]*sample{}
