@@ -21,7 +21,7 @@ import (
 )
 
 // soon lets a selection that cannot succeed fail quickly.
-func soon(c *sextant.Config) { c.ServerSelectionTimeout = 300 * time.Millisecond }
+func soon(c *sextant.Config) { c.ServerSelectionTimeout = time.Second }
 
 // plainURI is the set's URI without its TLS options, to which a test adds its own.
 func plainURI(set *replset.Set, options ...string) string {
@@ -44,6 +44,17 @@ func (k tlsCase) check(t *testing.T, set *replset.Set) {
 		t.Errorf("%s: %v", k.options, err)
 	case k.words != "" && (err == nil || !strings.Contains(first(err), k.words)):
 		t.Errorf("%s: %v; want %q in the first line", k.options, err, k.words)
+	}
+}
+
+// checkAll checks cases side by side: those that fail take their whole selection timeout.
+func checkAll(t *testing.T, set *replset.Set, cases []tlsCase) {
+	t.Helper()
+	for _, k := range cases {
+		t.Run(k.options, func(t *testing.T) {
+			t.Parallel()
+			k.check(t, set)
+		})
 	}
 }
 
@@ -110,9 +121,7 @@ func TestTLSOptionsDecideWhomTheClientTrusts(t *testing.T) {
 			if err := set.Certify(0, k.cert); err != nil {
 				t.Fatal(err)
 			}
-			for _, c := range k.cases {
-				c.check(t, set)
-			}
+			checkAll(t, set, k.cases)
 		})
 	}
 }
@@ -141,17 +150,17 @@ func TestServerThatDemandsClientCertificatesSaysWhatIsWrongWithThem(t *testing.T
 		return pemOf(t, cert, password)
 	}
 	key := "tlsCAFile=" + ca + "&tlsCertificateKeyFile="
-	for _, k := range []tlsCase{
-		{"tlsCAFile=" + ca, "the server wants a client certificate: give one with tlsCertificateKeyFile"},
-		{"tlsInsecure=true", "the server wants a client certificate"},
-		{key + client, ""},
-		{"tlsInsecure=true&tlsCertificateKeyFile=" + client, ""},
-		{key + issued(replset.Certificate{}, "s3cr3t") + "&tlsCertificateKeyFilePassword=s3cr3t", ""},
-		{key + issued(replset.Certificate{NotAfter: time.Now().Add(-time.Minute)}, ""), "the server refused this client's certificate: it has expired"},
-		{key + issued(replset.Certificate{Stranger: true}, ""), "it does not trust the authority that signed it"},
-	} {
-		k.check(t, set)
-	}
+	t.Run("cases", func(t *testing.T) {
+		checkAll(t, set, []tlsCase{
+			{"tlsCAFile=" + ca, "the server wants a client certificate: give one with tlsCertificateKeyFile"},
+			{"tlsInsecure=true", "the server wants a client certificate"},
+			{key + client, ""},
+			{"tlsInsecure=true&tlsCertificateKeyFile=" + client, ""},
+			{key + issued(replset.Certificate{}, "s3cr3t") + "&tlsCertificateKeyFilePassword=s3cr3t", ""},
+			{key + issued(replset.Certificate{NotAfter: time.Now().Add(-time.Minute)}, ""), "the server refused this client's certificate: it has expired"},
+			{key + issued(replset.Certificate{Stranger: true}, ""), "it does not trust the authority that signed it"},
+		})
+	})
 }
 
 func TestClientCertificateIsLookedAtEvenWhereNoneIsDemanded(t *testing.T) {

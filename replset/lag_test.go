@@ -134,6 +134,7 @@ func TestCopyOfALonelyPrimaryIsNeitherShownAsCommittedNorKept(t *testing.T) {
 			}
 			sameData(t, i, s.Members()[1].current().Store.Latest(), s.Members()[i].current().Store.Latest())
 		}
+		d = dialRaw(t, s, 3, "app") // going back has closed what was open
 		if got := d.ids(t); len(got) != 20 {
 			t.Errorf("member 3 has %d documents, the others 20", len(got))
 		}

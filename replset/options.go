@@ -38,6 +38,11 @@ type Options struct {
 	Dir string
 	// WriteModes are named write concerns: name -> tag -> number of distinct values of that tag which must have the write.
 	WriteModes map[string]map[string]int
+	// Version is the server version that the members claim, "4.0", "4.2", "4.4", "5.0", "6.0", "7.0" or "8.0"; "8.0" if empty.
+	// What clients see follows it: the wire version, whether a step-down closes their connections (4.0), whether hello
+	// streams (since 4.4), who labels errors of retryable writes (the server since 4.4), the default write concern (a
+	// majority since 5.0). Commands that the version did not have are not refused.
+	Version string
 	// Logger hears what members have to say; nil: nobody does.
 	Logger *slog.Logger
 	// TLS has the members speak TLS, to clients and to each other; nil: no TLS. The options of URI say so.
@@ -131,6 +136,9 @@ func (o *Options) defaults() error {
 	if o.ElectionTimeout < 0 || o.HeartbeatInterval < 0 || o.CatchUpTimeout < 0 {
 		return fmt.Errorf("replset: a time-out is negative")
 	}
+	if _, err := command.PersonaOf(o.Version); err != nil {
+		return fmt.Errorf("replset: %w", err)
+	}
 	o.SetName = cmp.Or(o.SetName, "rs0")
 	o.Host = cmp.Or(strings.ToLower(o.Host), "127.0.0.1")
 	o.ElectionTimeout = cmp.Or(o.ElectionTimeout, time.Second)
@@ -199,3 +207,6 @@ func sortedTags(tags map[string]string) []command.Tag {
 	slices.SortFunc(out, func(a, b command.Tag) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
+
+// Versions are the values that Options.Version takes, the newest first.
+func Versions() []string { return command.Versions() }

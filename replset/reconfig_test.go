@@ -79,9 +79,8 @@ func TestRemovedMemberSaysSoAndMayComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := named(t, 3, Options{})
 		defer s.Close()
-		c, gone := dialRaw(t, s, 0, "app"), dialRaw(t, s, 2, "app")
+		c := dialRaw(t, s, 0, "app")
 		defer c.nc.Close()
-		defer gone.nc.Close()
 		c.must(t, "t", insert("before", w(3)))
 		if err := s.RemoveMember(t.Context(), 2); err != nil {
 			t.Fatal(err)
@@ -90,6 +89,8 @@ func TestRemovedMemberSaysSoAndMayComeBack(t *testing.T) {
 		if state := s.Member(2).State(); state != "REMOVED" {
 			t.Fatalf("it is %s", state)
 		}
+		gone := dialRaw(t, s, 2, "app") // its removal has closed what was open
+		defer gone.nc.Close()
 		h := helloOf(t, gone)
 		is, _ := h.Lookup("isreplicaset").BooleanOK()
 		primary, ok := h.Lookup("isWritablePrimary").BooleanOK()

@@ -192,6 +192,7 @@ func TestUnreplicatedWriteIsRolledBack(t *testing.T) {
 	if err := s.AwaitReplication(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	c = dialRaw(t, s, p, "app") // a rollback closes what is open
 	if got := c.ids(t); !slices.Equal(got, []string{`"kept"`, `"new"`}) {
 		t.Errorf("it has %v", got)
 	}

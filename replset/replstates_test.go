@@ -408,6 +408,7 @@ func TestStalePrimaryIsOneOfTwoForAWhile(t *testing.T) {
 		if err := s.AwaitReplication(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		c = dialRaw(t, s, 0, "app") // going into ROLLBACK has closed the connection
 		if got := c.ids(t); !slices.Equal(got, []string{`"before"`, `"new"`}) {
 			t.Errorf("the old primary has %v", got)
 		}

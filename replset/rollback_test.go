@@ -101,12 +101,11 @@ func TestWhatARollbackTakesBackIsKeptAside(t *testing.T) {
 				}
 			}
 			go func() {
-				c := dialRaw(t, s, 0, "app")
-				defer c.nc.Close()
 				for len(s.RolledBack(0)) == 0 {
 					time.Sleep(5 * time.Millisecond)
 					state := s.Member(0).State()
 					if state == "ROLLBACK" && !states[state] {
+						c := dialRaw(t, s, 0, "app") // going there has closed all that were open
 						h := helloOf(t, c)
 						if secondary, _ := h.Lookup("secondary").BooleanOK(); secondary {
 							t.Errorf("hello in ROLLBACK: %v", h)

@@ -171,6 +171,7 @@ func (s *Set) open(m *Member, l net.Listener) *command.Member {
 		Secret: s.secret, Users: s.users, Faults: m.faults, Counters: m.counters,
 		Dial: func(ctx context.Context, addr string) (net.Conn, error) { return s.opt.Network.Dial(ctx, "tcp", addr) },
 	}
+	o.Persona, _ = command.PersonaOf(s.opt.Version)
 	o.KeepAside = m.keepAside
 	if s.tls != nil {
 		o.TLS, o.DialTLS = func() *tls.Config { return s.tls.server(m.index) }, s.tls.dial

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sextantdb/sextant/replset"
@@ -16,7 +17,7 @@ import (
 
 func serveCommand() *cobra.Command {
 	var members, port int
-	var auth, dbpath string
+	var auth, dbpath, version string
 	var verbose, secure, certified bool
 	c := &cobra.Command{
 		Use:   "serve",
@@ -29,11 +30,12 @@ func serveCommand() *cobra.Command {
 	c.Flags().IntVar(&port, "port", 27017, "the first member's port; the others follow it; 0 takes free ones")
 	c.Flags().StringVar(&auth, "auth", "", "demand authentication as `user:password`")
 	c.Flags().StringVar(&dbpath, "dbpath", "", "keep the data in this `folder`, and go on with what is there")
+	c.Flags().StringVar(&version, "version", "8.0", "the server version to claim: 4.0, 4.2, 4.4, 5.0, 6.0, 7.0 or 8.0")
 	c.Flags().BoolVar(&secure, "tls", false, "speak TLS, with certificates of its own: in the data folder, or in a temporary one")
 	c.Flags().BoolVar(&certified, "tls-client", false, "demand client certificates too; implies --tls")
 	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "log elections and refused connections to standard error")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		o, err := serveOptions(members, port, auth)
+		o, err := serveOptions(members, port, auth, version)
 		if err != nil {
 			return usageError{err}
 		}
@@ -65,8 +67,11 @@ func certificateFolder(dbpath string) (dir string, end func(), err error) {
 }
 
 // serveOptions checks the flags. The password never appears in an error.
-func serveOptions(members, port int, auth string) (replset.Options, error) {
-	o := replset.Options{SetName: "rs0"}
+func serveOptions(members, port int, auth, version string) (replset.Options, error) {
+	o := replset.Options{SetName: "rs0", Version: version}
+	if !slices.Contains(replset.Versions(), version) {
+		return o, fmt.Errorf("--version %s: there are %s", version, strings.Join(replset.Versions(), ", "))
+	}
 	if members < 1 || members > 7 {
 		return o, fmt.Errorf("--members %d: a set has 1 to 7", members)
 	}

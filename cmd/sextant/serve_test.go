@@ -93,3 +93,21 @@ func TestServeWithTLSPrintsAURIThatHostsAndExplainCanUse(t *testing.T) {
 		}
 	}
 }
+
+func TestServeClaimsTheVersionAskedFor(t *testing.T) {
+	uri, end := serving(t, "--members", "1", "--port", "0", "--version", "4.0")
+	defer end()
+	client, err := sextant.Connect(t.Context(), uri)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close(context.Background())
+	info, err := client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "buildInfo", Value: 1}})
+	if version, _ := info.Lookup("version").StringValueOK(); err != nil || !strings.HasPrefix(version, "4.0.") {
+		t.Errorf("version %q, %v", version, err)
+	}
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"serve", "--version", "3.6"}, &out, &errs); code != 2 || !strings.Contains(errs.String(), "4.0") {
+		t.Errorf("exit %d, %s", code, &errs)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/sextantdb/sextant/internal/wire"
@@ -23,6 +24,7 @@ type Conn struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
+	hailed   atomic.Bool     // a client has said hello
 	greeted  bool            // a hello with metadata came
 	internal bool            // another member's
 	peer     int             // that member's number, or -1

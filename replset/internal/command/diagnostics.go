@@ -30,15 +30,15 @@ var diagnosticCommands = []Spec{
 
 func ping(context.Context, *Member, *Request) (bson.D, error) { return nil, nil }
 
-func buildInfo(context.Context, *Member, *Request) (bson.D, error) {
+func buildInfo(_ context.Context, m *Member, _ *Request) (bson.D, error) {
 	return bson.D{
-		{Key: "version", Value: version},
+		{Key: "version", Value: m.opt.Persona.Version},
 		{Key: "gitVersion", Value: "0000000000000000000000000000000000000000"},
 		{Key: "modules", Value: []string{}},
 		{Key: "allocator", Value: "go"},
 		{Key: "javascriptEngine", Value: "none"},
 		{Key: "sysInfo", Value: "deprecated"},
-		{Key: "versionArray", Value: bson.A{int32(8), int32(0), int32(0), int32(0)}},
+		{Key: "versionArray", Value: m.opt.Persona.versionArray()},
 		{Key: "bits", Value: int32(64)},
 		{Key: "debug", Value: false},
 		{Key: "maxBsonObjectSize", Value: int32(maxDocument)},
@@ -70,7 +70,7 @@ func (m *Member) parameters() bson.D {
 	return bson.D{
 		{Key: "authenticationMechanisms", Value: []string{scram1, scram256}},
 		{Key: "enableTestCommands", Value: true},
-		{Key: "featureCompatibilityVersion", Value: bson.D{{Key: "version", Value: "8.0"}}},
+		{Key: "featureCompatibilityVersion", Value: bson.D{{Key: "version", Value: m.opt.Persona.Series()}}},
 		{Key: "logLevel", Value: int32(0)},
 		{Key: "maxIncomingConnections", Value: int32(maxConns)},
 		{Key: "requireApiVersion", Value: false},
@@ -122,7 +122,7 @@ func serverStatus(_ context.Context, m *Member, _ *Request) (bson.D, error) {
 	st := m.state.Load()
 	return bson.D{
 		{Key: "host", Value: m.Addr()},
-		{Key: "version", Value: version},
+		{Key: "version", Value: m.opt.Persona.Version},
 		{Key: "process", Value: "mongod"},
 		{Key: "pid", Value: int64(os.Getpid())},
 		{Key: "uptime", Value: up.Seconds()},

@@ -18,11 +18,9 @@ var helloCommands = []Spec{
 	{Name: "isMaster", Aliases: []string{"ismaster"}, Flags: BeforeAuth | Awaits, Handler: hello},
 }
 
-// What this server claims to be: MongoDB 8.0. Old clients refuse a minimum above their own maximum, so it is 0.
+// Old clients refuse a minimum above their own maximum, so it is 0.
 const (
-	version        = "8.0.0"
 	minWireVersion = 0
-	maxWireVersion = 25
 	maxDocument    = 16777216
 	maxBatch       = 100000
 	maxMetadata    = 512
@@ -34,6 +32,7 @@ func hello(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 	if r.refused != nil {
 		return nil, r.refused
 	}
+	persona := m.opt.Persona
 	if err := m.awaitTopology(ctx, r); err != nil {
 		return nil, err
 	}
@@ -44,7 +43,9 @@ func hello(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 	if ok, _ := r.Field("helloOk").BooleanOK(); ok {
 		d = append(d, bson.E{Key: "helloOk", Value: true})
 	}
-	d = append(d, bson.E{Key: "topologyVersion", Value: st.topologyVersion()})
+	if persona.streams() {
+		d = append(d, bson.E{Key: "topologyVersion", Value: st.topologyVersion()})
+	}
 	if !st.Role.Member() {
 		d = append(d, noConfig(legacy)...)
 	} else {
@@ -59,7 +60,7 @@ func hello(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 		bson.E{Key: "logicalSessionTimeoutMinutes", Value: int32(sessionMinutes)},
 		bson.E{Key: "connectionId", Value: r.Conn.ID},
 		bson.E{Key: "minWireVersion", Value: int32(minWireVersion)},
-		bson.E{Key: "maxWireVersion", Value: int32(maxWireVersion)},
+		bson.E{Key: "maxWireVersion", Value: m.opt.Persona.wire},
 		bson.E{Key: "readOnly", Value: false},
 	)
 	return append(d, m.authFields(r)...), nil
@@ -199,6 +200,9 @@ func recordOf(ts bson.Timestamp) store.RecordID {
 
 // awaitTopology waits, when the client says which topologyVersion it knows, until there is another one.
 func (m *Member) awaitTopology(ctx context.Context, r *Request) error {
+	if !m.opt.Persona.streams() {
+		return nil // the fields mean nothing to it
+	}
 	known, wait := r.Field("topologyVersion"), r.Field("maxAwaitTimeMS")
 	if known.IsZero() && wait.IsZero() {
 		return nil
@@ -238,7 +242,7 @@ func (m *Member) awaitTopology(ctx context.Context, r *Request) error {
 
 // streams reports whether the request is a hello that may be answered again and again.
 func (r *Request) streams() bool {
-	return r.Spec != nil && (r.Spec.Name == "hello" || r.Spec.Name == "isMaster") && !r.Field("topologyVersion").IsZero()
+	return r.Conn.m.opt.Persona.streams() && r.Spec != nil && (r.Spec.Name == "hello" || r.Spec.Name == "isMaster") && !r.Field("topologyVersion").IsZero()
 }
 
 // nextHello turns a streamed hello into the one that follows the reply just sent.
@@ -263,6 +267,7 @@ func (c *Conn) noteMetadata(r *Request) {
 	if token, ok := r.Field("sextantMember").DocumentOK(); ok {
 		c.recognise(token)
 	}
+	c.hailed.Store(!c.internal)
 	v := r.Field("client")
 	if v.IsZero() {
 		return

@@ -57,8 +57,9 @@ type Options struct {
 	TLS      func() *tls.Config            // for the next client; nil: no TLS
 	DialTLS  func(addr string) *tls.Config // for another member; nil: no TLS
 	Logger   *slog.Logger
-	Secret   string // shared by the members: who knows it on a connection is a member
-	Users    *Users // nil: no authentication
+	Secret   string   // shared by the members: who knows it on a connection is a member
+	Users    *Users   // nil: no authentication
+	Persona  *Persona // the server version to claim; nil: the newest
 	Faults   *Faults
 	Counters *Counters
 
@@ -112,6 +113,9 @@ type Member struct {
 // Open starts a member. It takes over o.Listener.
 func Open(o Options) *Member {
 	ctx, cancel := context.WithCancelCause(context.Background())
+	if o.Persona == nil {
+		o.Persona = &personas[0]
+	}
 	o.Config = o.Disk.newer(o.Config)
 	m := &Member{
 		Store: o.Disk.store, opt: o, log: o.Logger, self: o.Self, disk: o.Disk, table: commandTable(), started: time.Now(),

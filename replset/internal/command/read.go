@@ -108,7 +108,7 @@ func (m *Member) linearize(r *Request) error {
 func (m *Member) noop(term int64) (store.OpTime, error) {
 	op, err := m.Store.Write(m.clock.inTerm(term), func(tx *store.Tx) error {
 		if st := m.state.Load(); !st.Writable || st.Term != term {
-			return notPrimary()
+			return interrupted()
 		}
 		return tx.Noop(document(bson.D{{Key: "msg", Value: "noop write"}}))
 	})
@@ -117,14 +117,14 @@ func (m *Member) noop(term int64) (store.OpTime, error) {
 }
 
 // Write changes data as the primary: fn runs alone, all or nothing, and its entries are logged in the current term. It
-// returns the newest optime afterwards; the dispatcher waits for the write concern of it. A member that is not (or no
-// longer) primary answers 10107.
+// returns the newest optime afterwards; the dispatcher waits for the write concern of it. Who calls has been admitted as a
+// write on a primary: if the member is that no longer, the write is interrupted.
 func (m *Member) Write(_ context.Context, r *Request, fn func(tx *store.Tx) error) (store.OpTime, error) {
 	term := m.state.Load().Term
 	op, err := m.Store.Write(m.clock.inTerm(term), func(tx *store.Tx) error {
 		// Under the writer's lock: whoever follows another primary takes this lock after it has shown that it is none.
 		if st := m.state.Load(); !st.Writable || st.Term != term {
-			return notPrimary()
+			return interrupted()
 		}
 		return fn(tx)
 	})
@@ -164,6 +164,9 @@ func (m *Member) WaitWriteConcern(ctx context.Context, r *Request, op store.OpTi
 
 // defaultWrite is the implicit write concern since version 5.0: majority, unless arbiters make that fragile.
 func (m *Member) defaultWrite() (mode string, members int) {
+	if !m.opt.Persona.majorityByDefault() {
+		return "", 1
+	}
 	cfg := m.state.Load().Config
 	if bearing := cfg.DataBearing(); bearing < len(cfg.Members) && bearing <= cfg.Majority() {
 		return "", 1

@@ -36,13 +36,14 @@ func (m *Member) appendReplyDocument(dst []byte, r *Request, rep *reply) ([]byte
 }
 
 func (m *Member) appendError(dst []byte, e *mongoerr.Error, staged bool) []byte {
-	if mongoerr.IsStateChange(e) && !staged {
+	if mongoerr.IsStateChange(e) && !staged && m.opt.Persona.streams() {
 		dst = m.state.Load().appendTopologyVersion(dst)
 	}
 	dst = bson.AppendDouble(dst, "ok", 0)
-	dst = bson.AppendString(dst, "errmsg", e.Message)
+	message, name := m.opt.Persona.words(e)
+	dst = bson.AppendString(dst, "errmsg", message)
 	dst = bson.AppendInt32(dst, "code", e.Code)
-	return bson.AppendString(dst, "codeName", codeName(e.Code, e.CodeName))
+	return bson.AppendString(dst, "codeName", name)
 }
 
 func codeName(code int32, name string) string {
@@ -76,7 +77,7 @@ func (m *Member) labelsOf(r *Request, rep *reply) []string {
 	if rep.err != nil {
 		labels = append(labels, rep.err.Labels...)
 	}
-	if r.TxnNumber < 0 || r.Spec == nil || r.Spec.Flags&TakesTxnNumber == 0 {
+	if !m.opt.Persona.labels() || r.TxnNumber < 0 || r.Spec == nil || r.Spec.Flags&TakesTxnNumber == 0 {
 		return labels
 	}
 	if rep.err != nil && mongoerr.IsRetryableWriteCode(rep.err.Code) && !rep.err.HasLabel(mongoerr.LabelRetryableWrite) ||

@@ -173,6 +173,9 @@ func (m *Member) publish() {
 		}
 		m.state.Store(next)
 		close(oldT.changed)
+		if m.opt.Persona.drops(oldT.Role, t.Role) {
+			m.dropClients()
+		}
 	}
 	if p != oldP.Progress {
 		m.progress.Store(&progress{Progress: p, changed: make(chan struct{})})

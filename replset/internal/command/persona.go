@@ -1,0 +1,128 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/mongoerr"
+	"github.com/sextantdb/sextant/replset/internal/repl"
+)
+
+// Persona is the server version that a member claims to be, and what follows from it for clients. Commands that the
+// version did not have yet are not refused.
+type Persona struct {
+	Version string // "8.0.0"
+	wire    int32  // maxWireVersion
+}
+
+// The first wire version of each series.
+const (
+	wire42 = 8
+	wire44 = 9
+	wire50 = 13
+)
+
+// personas are one release of each series that drivers are to speak to, the newest first: late ones of the old, for the late
+// ones know hello.
+var personas = []Persona{
+	{"8.0.0", 25}, {"7.0.16", 21}, {"6.0.20", 17}, {"5.0.31", wire50}, {"4.4.29", wire44}, {"4.2.24", wire42}, {"4.0.28", 7},
+}
+
+// PersonaOf is the persona of a series such as "4.0"; "" is the newest.
+func PersonaOf(series string) (*Persona, error) {
+	if series == "" {
+		return &personas[0], nil
+	}
+	for i := range personas {
+		if p := &personas[i]; p.Series() == series {
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no server version %q here; there are %s", series, strings.Join(Versions(), ", "))
+}
+
+// Versions are the series that there are personas of, the newest first.
+func Versions() []string {
+	out := make([]string, len(personas))
+	for i := range personas {
+		out[i] = personas[i].Series()
+	}
+	return out
+}
+
+// Series is the version without its last number.
+func (p *Persona) Series() string { return p.Version[:strings.LastIndexByte(p.Version, '.')] }
+
+func (p *Persona) versionArray() bson.A {
+	var a, b, c int32
+	_, _ = fmt.Sscanf(p.Version, "%d.%d.%d", &a, &b, &c)
+	return bson.A{a, b, c, int32(0)}
+}
+
+// streams says whether hello tells a topologyVersion, waits for a newer one and tells unasked (since 4.4: server
+// monitoring specification, "Streaming Protocol"). Replies with state change errors tell it too.
+func (p *Persona) streams() bool { return p.wire >= wire44 }
+
+// labels says whether the server itself labels errors of retryable writes (since 4.4: retryable writes specification).
+func (p *Persona) labels() bool { return p.wire >= wire44 }
+
+// majorityByDefault says whether a write without a write concern waits for a majority (since 5.0).
+func (p *Persona) majorityByDefault() bool { return p.wire >= wire50 }
+
+// drops says whether a change of state closes the connections of clients. Up to 4.0 the end of being primary does; since
+// 4.2 a primary that steps down keeps them and interrupts what runs (manual, replSetStepDown, "Client Connections"). Going
+// into ROLLBACK or out of the configuration closes them in every version. RECOVERING and becoming primary never do.
+// Sources: recordings of a 4.0 server; of the server's ReplicationCoordinatorImpl, what it does after a change of state.
+func (p *Persona) drops(was, is repl.Role) bool {
+	switch {
+	case was == is:
+		return false
+	case is == repl.RoleRollback || is == repl.RoleRemoved:
+		return true
+	}
+	return was == repl.RolePrimary && p.wire < wire42
+}
+
+// oldWords are what versions before 5.0 said.
+var oldWords = strings.NewReplacer("not primary and secondaryOk=false", "not master and slaveOk=false", "not primary", "not master")
+
+// oldNames are names of codes before 4.4.
+var oldNames = map[int32]string{
+	mongoerr.CodeNotWritablePrimary: "NotMaster", mongoerr.CodeNotPrimaryNoSecondaryOk: "NotMasterNoSlaveOk",
+	mongoerr.CodeNotPrimaryOrSecondary: "NotMasterOrSecondary",
+}
+
+// words are an error's message and name as the version has them.
+func (p *Persona) words(e *mongoerr.Error) (message, name string) {
+	message, name = e.Message, codeName(e.Code, e.CodeName)
+	old, renamed := oldNames[e.Code]
+	if renamed && p.wire < wire50 {
+		message = oldWords.Replace(message)
+	}
+	if renamed && p.wire < wire44 {
+		name = old
+	}
+	return message, name
+}
+
+// dropClients closes the connections of clients that have introduced themselves by a hello; others a server leaves.
+func (m *Member) dropClients() {
+	m.mu.Lock()
+	var out []*Conn
+	for c := range m.conns {
+		if c.hailed.Load() {
+			out = append(out, c)
+		}
+	}
+	m.mu.Unlock()
+	for _, c := range out {
+		_ = raw(c.nc).Close()
+		c.cancel(errHungUp)
+	}
+}
+
+// interrupted is what a write is answered that was under way when the member ceased to be primary.
+func interrupted() *mongoerr.Error {
+	return mongoerr.Server(mongoerr.CodeInterruptedDueToReplStateChange, "operation was interrupted")
+}
