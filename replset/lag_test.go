@@ -98,7 +98,7 @@ func TestCopyOfALonelyPrimaryIsNeitherShownAsCommittedNorKept(t *testing.T) {
 		c := dialRaw(t, s, 0, "app")
 		defer c.nc.Close()
 		for i := range 20 {
-			c.must(t, "t", insert(i, w(3)))
+			c.must(t, "t", insert(i, w(4)))
 		}
 		time.Sleep(time.Second)
 		if err := s.Kill(3); err != nil {

@@ -301,7 +301,7 @@ func TestWipedMemberCopiesFromTheBeginningOrEverything(t *testing.T) {
 			p := primaryIndex(t, s)
 			c := dialRaw(t, s, p, "app")
 			for i := range 50 {
-				c.must(t, "t", insert(i, majority()))
+				c.must(t, "t", insert(i, w(3)))
 			}
 			victim := (p + 1) % 3
 			if err := s.Wipe(victim); err == nil {

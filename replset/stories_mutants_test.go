@@ -46,7 +46,7 @@ type mutant struct{ name, file, line, instead, promise string }
 
 var mutants = []mutant{
 	{"retries with a new transaction number", "internal/operation/attempt.go",
-		"} else if c.txn == 0 {", "} else {", once},
+		"if c.trial.kind == Write && c.trial.allowed && c.txn == 0 {", "if c.trial.kind == Write && c.trial.allowed {", once},
 	{"trusts a stale primary", "internal/topology/replicaset.go",
 		"if c.staleElection(s) {", "if c.staleElection(s) && false {", newest},
 }
