@@ -43,9 +43,10 @@ demo: # the main job, on the embedded set
 kills: # a process that serves a set is killed KILLS (100) times under load, and loses nothing it has confirmed
 	SEXTANT_KILLS=$${KILLS:-100} go test -count=1 -run TestKilledProcess -v ./replset
 
-stories: # STORIES (10,000) stories of faults on fake time, from number STORY (1) on, and as many of mutants as it takes to catch them
+stories: # STORIES (10,000) stories of faults on fake time, from number STORY (1) on; some on disks that forget; and as many as it takes to catch every mutant
 	cd replset && SEXTANT_STORIES=$${STORIES:-10000} SEXTANT_STORY=$${STORY:-1} go test -count=1 -timeout 0 -run TestStoriesOfFaults
-	cd replset && SEXTANT_MUTANTS=1 go test -count=1 -timeout 0 -run TestStoriesCatch -v
+	cd replset && SEXTANT_FOLDERS=$${FOLDERS:-500} SEXTANT_STORY=$${STORY:-1} go test -count=1 -timeout 0 -run TestStoriesInFolders
+	cd replset && SEXTANT_FORGETFUL=$${FOLDERS:-500} SEXTANT_MUTANTS=1 go test -count=1 -timeout 0 -run 'TestStoriesOnDisks|TestStoriesCatch' -v
 
 fuzz: # every fuzz target for FUZZTIME (one minute) each
 	@set -e; for dir in . interop; do (cd $$dir; for p in $$(go list ./...); do \

@@ -82,7 +82,7 @@ func (w *world) timed(rnd *rand.Rand, what string, op func(ctx context.Context) 
 func (w *world) write(ctx context.Context, g int) {
 	rnd := w.dice(uint64(100 + g))
 	db := w.client.Database("story")
-	docs := db.Collection("docs", sextant.CollectionOptions{WriteConcern: concern.Majority()})
+	docs := db.Collection("docs", sextant.CollectionOptions{WriteConcern: w.firm(rnd)})
 	one := sextant.CollectionOptions{WriteConcern: concern.W(1)}
 	for k := 0; ctx.Err() == nil; k++ {
 		idle(rnd, 300)
@@ -117,13 +117,21 @@ func (w *world) write(ctx context.Context, g int) {
 	}
 }
 
+// firm is a write concern after which nothing gets lost: a majority, or of a set of one also its journal.
+func (w *world) firm(rnd *rand.Rand) *concern.Write {
+	if len(w.plan.cast.o.Config) == 1 && rnd.IntN(2) == 0 {
+		return &concern.Write{W: 1, Journal: new(true)}
+	}
+	return concern.Majority()
+}
+
 func doc(id string, k int) bson.D {
 	return bson.D{{Key: "_id", Value: id}, {Key: "u", Value: id}, {Key: "list", Value: bson.A{1, 2, k}}}
 }
 
 // count adds one to the writer's counter and its own number to a list: who is applied twice shows twice.
 func (w *world) count(rnd *rand.Rand, db *sextant.Database, g int) {
-	counters := db.Collection("counters", sextant.CollectionOptions{WriteConcern: concern.Majority()})
+	counters := db.Collection("counters", sextant.CollectionOptions{WriteConcern: w.firm(rnd)})
 	op, after := w.books.counting(g), int32(-1)
 	which := bson.D{{Key: "_id", Value: int32(g)}}
 	inc := bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: int32(1)}}}, {Key: "$push", Value: bson.D{{Key: "ops", Value: op}}}}

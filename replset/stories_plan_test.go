@@ -18,6 +18,8 @@ type plan struct {
 	mode      string
 	// hello has every member asked for news of itself all the time, by who knows what it may answer.
 	hello bool
+	// folder has the members keep their data in files: a kill drops what was not synced.
+	folder bool
 }
 
 // cast is a set without the network.
@@ -50,6 +52,9 @@ const (
 	wipe        deed = "wipe"
 	partition   deed = "partition"
 	isolate     deed = "cut off"
+	powerOff    deed = "lose its power"
+	blackout    deed = "all members are killed"
+	light       deed = "all start again"
 	heal        deed = "heal"
 	hang        deed = "hang"
 	wake        deed = "wake"
@@ -82,7 +87,7 @@ func (a act) String() string {
 		return fmt.Sprintf("partition: %v apart from the rest", a.side)
 	case heal:
 		return "the partition is healed"
-	case rivalry:
+	case rivalry, blackout, light:
 		return string(a.do)
 	case slowAll:
 		return fmt.Sprintf("all members: %s, %v", a.do, a.d)

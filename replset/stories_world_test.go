@@ -93,6 +93,9 @@ func (w *world) elected(term int64, member int) {
 // tell tells a story in a bubble of its own. fault makes the set break a promise. A story that finds no end in real time,
 // since somebody works without a pause and so stops the clock, ends the whole process with what is known.
 func tell(t *testing.T, p plan, fault Fault) (o outcome) {
+	if p.folder {
+		p.cast.o.Dir = t.TempDir()
+	}
 	w := &world{plan: p, books: newAccounts(), struck: map[int]int{}, terms: map[int64]int{}, tags: map[string]map[string]string{}}
 	patience := time.AfterFunc(2*time.Minute, func() { panic(fmt.Sprintf("a story without an end\n%v\n%v", p, w)) })
 	defer patience.Stop()
@@ -115,7 +118,7 @@ func (w *world) live(t *testing.T, fault Fault) {
 	if w.set, err = Start(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	defer w.set.Close()
+	defer func() { _ = w.set.Close() }() // whichever set it is by then
 	for i, m := range w.set.Members() {
 		w.tags[m.addr] = o.Config[i].Tags
 	}
@@ -140,6 +143,9 @@ func (w *world) live(t *testing.T, fault Fault) {
 	}
 	w.watch.audit()
 	w.wantNoSockets()
+	if o.Dir != "" {
+		w.startAgain(t, o)
+	}
 }
 
 func (w *world) wantNoSockets() {
@@ -237,7 +243,7 @@ func (w *world) perform(ctx context.Context, i int, a act) {
 	err := w.do(ctx, a, who)
 	if err == nil {
 		w.struck[i] = who
-		w.gone = w.gone || a.do == wipe || a.do == dismiss
+		w.gone = w.gone || a.do == wipe || a.do == dismiss || w.plan.folder && (a.do == kill || a.do == powerOff || a.do == blackout)
 	}
 	says := ""
 	if err != nil {
@@ -253,6 +259,16 @@ func (w *world) do(ctx context.Context, a act, who int) error {
 		return s.Kill(who)
 	case restart:
 		return s.Restart(who)
+	case powerOff:
+		return w.powerOff(ctx, who, a.n)
+	case blackout, light:
+		for i, m := range s.Members() {
+			if a.do == blackout && m.current() != nil {
+				_ = s.Kill(i)
+			} else if a.do == light && m.current() == nil {
+				_ = s.Restart(i)
+			}
+		}
 	case wipe:
 		if mine := s.config().At(s.Member(who).addr); mine != nil && mine.Votes > 0 { // a majority relies on its data
 			return fmt.Errorf("no: it votes")
