@@ -37,11 +37,15 @@ func (w *world) act(ctx context.Context, actors *sync.WaitGroup) {
 
 func (w *world) dice(actor uint64) *rand.Rand { return rand.New(rand.NewPCG(w.plan.seed, actor)) }
 
-// idle waits up to so many milliseconds, and three times as long with the race detector, which makes work ten times dearer.
-func idle(rnd *rand.Rand, most int) {
+// idle waits up to so many milliseconds, and three times as long with the race detector, which makes work ten times
+// dearer; in a night for much longer.
+func (w *world) idle(rnd *rand.Rand, most int) {
 	d := time.Duration(20+rnd.IntN(most)) * time.Millisecond
 	if raceEnabled {
 		d *= 3
+	}
+	if w.plan.night {
+		d = time.Duration(20+rnd.IntN(12*most)) * time.Millisecond
 	}
 	time.Sleep(d)
 }
@@ -56,6 +60,9 @@ var limits = []time.Duration{0, 300 * time.Millisecond, time.Second, 4 * time.Se
 // timed runs an operation with one of the limits, and holds it to that.
 func (w *world) timed(rnd *rand.Rand, what string, op func(ctx context.Context) error) error {
 	limit := limits[rnd.IntN(len(limits))]
+	if w.plan.night { // who lags keeps who waits for it, and that has no other limit
+		limit = limits[len(limits)-1]
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	if limit > 0 {
 		ctx, cancel = context.WithTimeout(context.Background(), limit)
@@ -85,7 +92,7 @@ func (w *world) write(ctx context.Context, g int) {
 	docs := db.Collection("docs", sextant.CollectionOptions{WriteConcern: w.firm(rnd)})
 	one := sextant.CollectionOptions{WriteConcern: concern.W(1)}
 	for k := 0; ctx.Err() == nil; k++ {
-		idle(rnd, 300)
+		w.idle(rnd, 300)
 		id := fmt.Sprintf("%d-%d", g, k)
 		switch rnd.IntN(9) {
 		case 0, 1:
@@ -181,26 +188,33 @@ func (w *world) remove(rnd *rand.Rand, docs *sextant.Collection[bson.D], id stri
 
 // want is what a read asks for. It travels in the context, so that the watch knows it when the command is sent.
 type want struct {
-	mode readpref.Mode
-	tags []readpref.TagSet
+	mode  readpref.Mode
+	tags  []readpref.TagSet
+	stale time.Duration // at most; 0: any
 }
 
 type wantKey struct{}
 
 var modes = []readpref.Mode{readpref.PrimaryMode, readpref.PrimaryPreferredMode, readpref.SecondaryMode, readpref.SecondaryPreferredMode, readpref.NearestMode}
 
-// preference is one of the five modes, in some reads with tags or a bound on staleness.
-func preference(rnd *rand.Rand) *readpref.ReadPref {
+// preference is one of the five modes, in some reads with tags or a bound on staleness, at night often with that.
+func (w *world) preference(rnd *rand.Rand) *readpref.ReadPref {
 	mode := modes[rnd.IntN(len(modes))]
 	var opts []readpref.Option
 	if mode != readpref.PrimaryMode {
-		switch rnd.IntN(6) {
+		which := rnd.IntN(6)
+		if w.plan.night {
+			which = 1 + rnd.IntN(4)
+		}
+		switch which {
 		case 0:
 			opts = append(opts, readpref.Tags("dc", "east"))
 		case 1:
 			opts = append(opts, readpref.TagSets(readpref.TagSetOf(map[string]string{"n": "1"}), readpref.TagSetOf(map[string]string{"dc": "west"}), nil))
-		case 2:
-			opts = append(opts, readpref.MaxStaleness(100*time.Second))
+		case 2, 3, 4:
+			if which == 2 || w.plan.night {
+				opts = append(opts, readpref.MaxStaleness(100*time.Second))
+			}
 		}
 	}
 	p, err := readpref.New(mode, opts...)
@@ -211,7 +225,8 @@ func preference(rnd *rand.Rand) *readpref.ReadPref {
 }
 
 func asking(ctx context.Context, p *readpref.ReadPref) context.Context {
-	return context.WithValue(ctx, wantKey{}, want{p.Mode(), p.TagSets()})
+	limit, _ := p.MaxStaleness()
+	return context.WithValue(ctx, wantKey{}, want{p.Mode(), p.TagSets(), limit})
 }
 
 // read reads the counters in every mode. What a majority read shows must not go away.
@@ -219,8 +234,8 @@ func (w *world) read(ctx context.Context, g int) {
 	rnd := w.dice(uint64(200 + g))
 	counters := w.client.Database("story").Collection("counters")
 	for ctx.Err() == nil {
-		idle(rnd, 400)
-		p, level := preference(rnd), []*concern.Read{nil, concern.Local(), concern.ReadMajority()}[rnd.IntN(3)]
+		w.idle(rnd, 400)
+		p, level := w.preference(rnd), []*concern.Read{nil, concern.Local(), concern.ReadMajority()}[rnd.IntN(3)]
 		from := counters.With(sextant.CollectionOptions{ReadConcern: level, ReadPreference: p})
 		_ = w.timed(rnd, "read, "+p.String(), func(ctx context.Context) error {
 			cur, err := from.Find(asking(ctx, p), bson.D{{Key: "_id", Value: bson.D{{Key: "$lt", Value: causalID}}}}, sextant.FindOptions{
@@ -250,10 +265,10 @@ func (w *world) goForward(ctx context.Context) {
 	db := w.client.Database("story")
 	var after bson.Timestamp
 	for ctx.Err() == nil {
-		idle(rnd, 400)
+		w.idle(rnd, 400)
 		cmd, p := tickCommand(), readpref.Primary()
 		if rnd.IntN(3) > 0 {
-			cmd, p = lookCommand(after), preference(rnd)
+			cmd, p = lookCommand(after), w.preference(rnd)
 		}
 		_ = w.timed(rnd, "causal "+cmd[0].Key, func(ctx context.Context) error {
 			reply, err := db.RunCommand(asking(ctx, p), cmd, sextant.RunCommandOptions{ReadPreference: p})

@@ -102,7 +102,7 @@ func TestEveryPromiseOfTheWatchCanBeBroken(t *testing.T) {
 		"all is well": {func(w *world) {
 			w.tags["b"] = map[string]string{"dc": "east"}
 			update(w.watch, elected("a", 1), member("b", event.RSSecondary, "east"))
-			ask(w.watch, "b", want{readpref.SecondaryMode, east})
+			ask(w.watch, "b", want{mode: readpref.SecondaryMode, tags: east})
 		}, ""},
 		"a read from the wrong kind": {func(w *world) {
 			update(w.watch, elected("a", 1), member("b", event.RSSecondary, "east"))
@@ -114,12 +114,12 @@ func TestEveryPromiseOfTheWatchCanBeBroken(t *testing.T) {
 		}, kinds},
 		"the wrong tags": {func(w *world) {
 			update(w.watch, elected("a", 1), member("b", event.RSSecondary, "west"))
-			ask(w.watch, "b", want{readpref.NearestMode, east})
+			ask(w.watch, "b", want{mode: readpref.NearestMode, tags: east})
 		}, kinds},
 		"tags that the configuration does not give": {func(w *world) {
 			w.tags["b"] = map[string]string{"dc": "west"}
 			update(w.watch, elected("a", 1), member("b", event.RSSecondary, "east"))
-			ask(w.watch, "b", want{readpref.SecondaryMode, east})
+			ask(w.watch, "b", want{mode: readpref.SecondaryMode, tags: east})
 		}, kinds},
 		"a kind of the past": {func(w *world) {
 			update(w.watch, member("b", event.RSSecondary, "east"))

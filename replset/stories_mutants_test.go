@@ -46,9 +46,11 @@ type mutant struct{ name, file, line, instead, promise string }
 
 var mutants = []mutant{
 	{"retries with a new transaction number", "internal/operation/attempt.go",
-		"if c.trial.kind == Write && c.trial.allowed && c.txn == 0 {", "if c.trial.kind == Write && c.trial.allowed {", once},
+		"c.trial.allowed && c.txn == 0 {", "c.trial.allowed {", once},
 	{"trusts a stale primary", "internal/topology/replicaset.go",
 		"if c.staleElection(s) {", "if c.staleElection(s) && false {", newest},
+	{"ignores how stale a member is", "internal/topology/select.go",
+		"if staleness > limit {", "if staleness > limit && false {", kinds},
 }
 
 // TestStoriesCatchADriverThatMisbehaves changes a line of the driver, builds this test anew with it (go test -overlay: no

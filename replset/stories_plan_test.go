@@ -20,6 +20,10 @@ type plan struct {
 	hello bool
 	// folder has the members keep their data in files: a kill drops what was not synced.
 	folder bool
+	// night has one member lag for more than two minutes in which little happens.
+	night bool
+	// liveness is the client's HeartbeatTimeout.
+	liveness time.Duration
 }
 
 // cast is a set without the network.
@@ -42,6 +46,7 @@ type act struct {
 const (
 	thePrimary  = -1
 	storyLength = 5 * time.Second
+	nightLength = 140 * time.Second
 )
 
 type deed string
@@ -107,10 +112,18 @@ func (a act) String() string {
 	return fmt.Sprintf("%s: %s", who, a.do)
 }
 
+// length is how long a story lasts before all is well again.
+func (p plan) length() time.Duration {
+	if p.night {
+		return storyLength + nightLength
+	}
+	return storyLength
+}
+
 // String tells the plan.
 func (p plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Story %d: %s; the client's heartbeat is %v, its monitors %s.", p.seed, p.cast.name, p.heartbeat, p.mode)
+	fmt.Fprintf(&b, "Story %d: %s; the client's heartbeat is %v, its monitors %s; it notices a member that hangs in %v.", p.seed, p.cast.name, p.heartbeat, p.mode, p.liveness)
 	for i, a := range p.acts {
 		fmt.Fprintf(&b, "\n  act %2d at %6.3f  %v", i+1, a.at.Seconds(), a)
 	}
@@ -123,8 +136,12 @@ func planOf(seed uint64) plan {
 	p := plan{seed: seed, cast: castOf(seed), hello: seed%8 == 3}
 	p.heartbeat = []time.Duration{500 * time.Millisecond, time.Second, 10 * time.Second}[rnd.IntN(3)]
 	p.mode = []string{"stream", "stream", "poll"}[rnd.IntN(3)]
+	p.liveness = []time.Duration{0, 0, time.Second}[rnd.IntN(3)]
 	at := some(rnd, 200, 600)
 	p.unseat(rnd, at)
+	if p.night = seed%40 == 24; p.night {
+		p.then(p.add(act{at: storyLength, do: lag, whom: p.anyone(rnd), ends: -1}), nightLength, keepUp)
+	}
 	for at += some(rnd, 300, 1500); at < storyLength-500*time.Millisecond; at += some(rnd, 200, 1500) {
 		p.episode(rnd, at)
 	}
@@ -171,7 +188,7 @@ func (p *plan) inOrder() {
 
 // unseat begins a story with the end of a primary.
 func (p *plan) unseat(rnd *rand.Rand, at time.Duration) {
-	switch rnd.IntN(7) {
+	switch rnd.IntN(9) {
 	case 0, 1:
 		p.strike(rnd, at, kill, thePrimary)
 	case 2:
@@ -180,9 +197,9 @@ func (p *plan) unseat(rnd *rand.Rand, at time.Duration) {
 		p.strike(rnd, at, hang, thePrimary)
 	case 4:
 		p.add(act{at: at, do: stepDown, whom: thePrimary, ends: -1})
-	case 5:
+	case 5, 6, 7:
 		p.overthrow(rnd, at)
-	case 6:
+	case 8:
 		p.contest(rnd, at)
 	}
 }
@@ -204,7 +221,7 @@ func (p *plan) strike(rnd *rand.Rand, at time.Duration, do deed, whom int) {
 // overthrow has another one stand while the primary is cut off: for a while there are two.
 func (p *plan) overthrow(rnd *rand.Rand, at time.Duration) {
 	i := p.add(act{at: at, do: isolate, whom: thePrimary, ends: -1})
-	p.add(act{at: at + some(rnd, 0, 200), do: coup, whom: p.anyone(rnd), ends: -1})
+	p.add(act{at: at + some(rnd, 0, 200), do: coup, whom: p.anyone(rnd), ends: -1}) // or whoever comes after it and may
 	p.then(i, some(rnd, 500, 2000), heal)
 }
 

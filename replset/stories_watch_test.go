@@ -22,6 +22,7 @@ type watch struct {
 	views    []view
 	chosen   map[int64][]choice // by operation
 	reads    []sentRead
+	stale    []string
 	sent     map[string]int64 // finds by member
 	topTerm  bson.ObjectID    // of all primaries that the client knew
 	topSet   int64
@@ -59,6 +60,11 @@ func (h *watch) started(ctx context.Context, e *event.CommandStartedEvent) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if want, ok := ctx.Value(wantKey{}).(want); ok {
+		if want.stale > 0 {
+			if lag := h.w.lag(e.Server); lag > want.stale+slack {
+				h.stale = append(h.stale, fmt.Sprintf("%s is %v behind, and a read bore %v", e.Server, lag, want.stale))
+			}
+		}
 		h.reads = append(h.reads, sentRead{e.OperationID, e.Name, e.Server, want})
 	}
 	if e.Name == "find" {
@@ -154,6 +160,9 @@ func (h *watch) audit() {
 		if why := h.misled(r); why != "" {
 			h.w.accuse(kinds, "%s for %v, answered by %s: %s", r.name, r.want, r.server, why)
 		}
+	}
+	for _, how := range h.stale {
+		h.w.accuse(kinds, "%s", how)
 	}
 	h.counted()
 	if h.out != h.in {
@@ -279,6 +288,24 @@ func (w *world) tagged(server string, q want) bool {
 		}
 	}
 	return false
+}
+
+// slack is for what the client cannot know yet, and for writes that are seconds apart.
+const slack = 15 * time.Second
+
+// lag is how far a member is behind the primary, by their oplogs.
+func (w *world) lag(server string) time.Duration {
+	p := w.set.Primary()
+	if p == nil {
+		return 0
+	}
+	lead := p.current()
+	for _, m := range w.set.Members() {
+		if r := m.current(); m.addr == server && r != nil && lead != nil {
+			return time.Duration(int64(lead.Store.Latest().OpTime().TS.T)-int64(r.Store.Latest().OpTime().TS.T)) * time.Second
+		}
+	}
+	return 0
 }
 
 // counted compares the finds that were sent to a member with those that it ran itself: no member works in another's name.

@@ -161,6 +161,7 @@ func (w *world) config(t *testing.T) *sextant.Config {
 	}
 	cfg.AppName, cfg.ServerSelectionTimeout, cfg.ConnectTimeout = app, selectionTimeout, new(connectTimeout)
 	cfg.HeartbeatFrequency, cfg.ServerMonitoringMode = w.plan.heartbeat, w.plan.mode
+	cfg.HeartbeatTimeout = w.plan.liveness
 	cfg.Monitor = w.watch.monitor()
 	cfg.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		nc, err := w.network.Dial(ctx, network, addr)
@@ -220,7 +221,7 @@ func (w *world) direct(ctx context.Context) {
 		time.Sleep(time.Until(w.begun.Add(a.at)))
 		w.perform(ctx, i, a)
 	}
-	time.Sleep(time.Until(w.begun.Add(storyLength)))
+	time.Sleep(time.Until(w.begun.Add(w.plan.length())))
 }
 
 // perform does one act. What it cannot do any more, or not yet, it leaves.
@@ -304,11 +305,16 @@ func (w *world) do(ctx context.Context, a act, who int) error {
 	case stepDown:
 		w.meanwhile(ctx, a, s.StepDown)
 	case coup:
-		r := s.Member(who).current()
-		if r == nil {
-			return fmt.Errorf("it is down")
+		cfg, old := s.config(), s.Primary()
+		for i := range n {
+			m := s.Member((who + i) % n)
+			mine, r := cfg.At(m.addr), m.current()
+			if m != old && mine != nil && mine.Electable() && r != nil {
+				w.note("    member %d stands", m.index)
+				return r.StandForElection(ctx, false)
+			}
 		}
-		return r.StandForElection(ctx, false)
+		return fmt.Errorf("nobody else may")
 	case rivalry:
 		for _, m := range s.Members() {
 			if r := m.current(); r != nil {
