@@ -32,9 +32,10 @@ func (m *Member) Addr() string { return m.addr }
 func (m *Member) Index() int { return m.index }
 
 // State is the member's state in the server's words: STARTUP before it has a configuration, STARTUP2 while it copies all
-// data, PRIMARY, SECONDARY, ARBITER, ROLLBACK, RECOVERING, REMOVED; or DOWN after Kill.
+// data, PRIMARY, SECONDARY, ARBITER, ROLLBACK, RECOVERING, REMOVED; or DOWN after Kill, or when it has ended by itself,
+// since its data file failed or something in it panicked: then too Kill and Restart bring it back.
 func (m *Member) State() string {
-	if r := m.current(); r != nil {
+	if r := m.current(); r != nil && !r.Ended() {
 		return r.Role().String()
 	}
 	return "DOWN"

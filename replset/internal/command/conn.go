@@ -32,6 +32,7 @@ type Conn struct {
 	auth     conversation
 	users    []User // authenticated
 
+	share   *share        // of the budget, for a large message; nil: none
 	lastID  int32         // of the newest reply
 	watch   *time.Timer   // starts the watcher when a command takes long
 	watched chan struct{} // capacity 1: the watcher has ended
@@ -46,6 +47,7 @@ func (c *Conn) serve() {
 	defer c.m.forget(c)
 	defer c.hangUp()
 	defer c.cancel(errHungUp)
+	defer c.free()
 	defer c.m.survive("a connection")
 	if !c.handshake() {
 		return
@@ -62,45 +64,75 @@ func (c *Conn) serve() {
 		if !c.answer(msg) {
 			return
 		}
+		c.free()
 	}
 }
 
 // logEnd logs what the client did wrong; hanging up is no fault.
 func (c *Conn) logEnd(err error) {
-	if errors.Is(err, wire.ErrMalformed) || errors.Is(err, io.ErrUnexpectedEOF) && !c.m.closing() {
+	if errors.Is(err, wire.ErrMalformed) || errors.Is(err, errTooSlow) || errors.Is(err, io.ErrUnexpectedEOF) && !c.m.closing() {
 		c.m.log.Warn("connection dropped", "member", c.m.self, "connection", c.ID, "remote", c.nc.RemoteAddr().String(), "error", err)
 	}
 }
 
-// readMessage reads one whole message. Memory grows only as bytes arrive.
+// readMessage reads one whole message of a client, within the member's budget.
 func (c *Conn) readMessage() ([]byte, error) {
-	return readMessage(c.br)
-}
-
-func readMessage(r io.Reader) ([]byte, error) {
-	var head [wire.HeaderLen]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, err
+	msg, length, err := readHeader(c.br)
+	if err == nil && length > smallMessage {
+		return c.readLarge(msg, length)
 	}
-	h, err := wire.CheckHeader(head[:], wire.MaxMessage)
 	if err != nil {
 		return nil, err
 	}
-	const trusted = 64 << 10 // what a header alone may make us allocate
-	msg := make([]byte, wire.HeaderLen, min(int(h.Length), trusted))
+	return readRest(c.br, msg, length)
+}
+
+// free gives back what the last message took of the budget.
+func (c *Conn) free() {
+	c.share.end()
+	c.share = nil
+}
+
+// readMessage reads one whole message of another member. Memory grows only as bytes arrive.
+func readMessage(r io.Reader) ([]byte, error) {
+	msg, length, err := readHeader(r)
+	if err != nil {
+		return nil, err
+	}
+	return readRest(r, msg, length)
+}
+
+// readHeader reads the header of a message, and says how long the whole is.
+func readHeader(r io.Reader) (msg []byte, length int, err error) {
+	var head [wire.HeaderLen]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, 0, err
+	}
+	h, err := wire.CheckHeader(head[:], wire.MaxMessage)
+	if err != nil {
+		return nil, 0, err
+	}
+	msg = make([]byte, wire.HeaderLen, min(int(h.Length), smallMessage)) // no more on a header's word
 	copy(msg, head[:])
-	for len(msg) < int(h.Length) {
+	return msg, int(h.Length), nil
+}
+
+func readRest(r io.Reader, msg []byte, length int) ([]byte, error) {
+	for len(msg) < length {
 		if len(msg) == cap(msg) {
-			msg = append(msg, make([]byte, min(len(msg), int(h.Length)-len(msg)))...)[:len(msg)]
+			msg = append(msg, make([]byte, min(len(msg), length-len(msg)))...)[:len(msg)]
 		}
-		chunk := msg[len(msg):min(cap(msg), int(h.Length))]
+		chunk := msg[len(msg):min(cap(msg), length)]
 		if _, err := io.ReadFull(r, chunk); err != nil {
-			return nil, errors.Join(io.ErrUnexpectedEOF, err)
+			return nil, cutShort(err)
 		}
 		msg = msg[:len(msg)+len(chunk)]
 	}
 	return msg, nil
 }
+
+// cutShort is the end of a connection in the middle of a message.
+func cutShort(err error) error { return errors.Join(io.ErrUnexpectedEOF, err) }
 
 // answer runs the command in msg and writes the reply. It reports false when the connection is to end.
 func (c *Conn) answer(msg []byte) bool {
@@ -185,11 +217,12 @@ func (c *Conn) startWatch() {
 }
 
 func (c *Conn) watchClient() {
+	defer func() { c.watched <- struct{}{} }()
+	defer c.m.survive("a connection's watcher")
 	_, err := c.br.Peek(1)
 	if err != nil && !isTimeout(err) {
 		c.cancel(errHungUp)
 	}
-	c.watched <- struct{}{}
 }
 
 // stopWatch ends the watcher, if it has begun, and waits for it: the reader is this goroutine's again.
@@ -208,14 +241,15 @@ func isTimeout(err error) bool {
 }
 
 // end makes the connection's goroutine end: at once and without goodbye, or after the reply it is about to write.
-// It is safe to call from any goroutine.
+// It is safe to call from any goroutine, whatever the socket does.
 func (c *Conn) end(crash bool) {
+	defer c.m.survive("closing a connection")
 	if crash {
 		socket := raw(c.nc)
 		if tcp, ok := socket.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0) // a reset, as from a process that is gone
 		}
-		_ = socket.Close()
+		shut(socket)
 		c.cancel(errHungUp) // only now: a waiting command must not tell that it was interrupted
 		return
 	}

@@ -14,6 +14,12 @@ import (
 // newPrimary is the only member of a set, once it is the writable primary.
 func newPrimary(t testing.TB) *Member {
 	t.Helper()
+	return loggedMember(t, slog.New(slog.NewTextHandler(io.Discard, nil)))
+}
+
+// loggedMember is newPrimary with a logger.
+func loggedMember(t testing.TB, log *slog.Logger) *Member {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -21,7 +27,7 @@ func newPrimary(t testing.TB) *Member {
 	cfg := &Config{SetName: "rs0", Version: 1, Members: []MemberConfig{{Host: l.Addr().String(), Priority: 1, Votes: 1}},
 		HeartbeatInterval: 100 * time.Millisecond, ElectionTimeout: 200 * time.Millisecond}
 	m := Open(Options{Config: cfg, Host: l.Addr().String(), Disk: NewDisk(), Listener: l, Faults: &Faults{}, Counters: &Counters{},
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Logger: log,
 		Dial: func(ctx context.Context, addr string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", addr)
 		}})

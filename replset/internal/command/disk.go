@@ -251,6 +251,7 @@ func (m *Member) rolled() repl.Rolled {
 // takes all of that, so that any number of waiting writes share one.
 func (m *Member) keep() {
 	defer m.wg.Done()
+	defer m.guard("keeping the data file")
 	for {
 		changed := m.Store.Changed()
 		if err := m.disk.journal.Sync(); err != nil {

@@ -169,13 +169,6 @@ func (m *Member) call(spec *Spec, r *Request) (doc bson.D, err error) {
 	return spec.Handler(r.ctx, m, r)
 }
 
-// survive, deferred, keeps a panic from the process that hosts the member: what panicked has ended, the log says why.
-func (m *Member) survive(what string) {
-	if p := recover(); p != nil {
-		m.log.Error("panic: "+what+" ended", "member", m.self, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-	}
-}
-
 // The reasons for which a command's context ends.
 var (
 	errMaxTime  = mongoerr.Server(mongoerr.CodeMaxTimeMSExpired, "operation exceeded time limit")

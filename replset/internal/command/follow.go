@@ -69,8 +69,9 @@ func (f *following) insist(ev repl.Event) {
 // run pulls until it is cancelled, and begins again after a failure.
 func (f *following) run() {
 	defer f.wg.Done()
+	defer f.m.guard("pulling the oplog")
 	for wait := time.Duration(0); pause(f.ctx, time.Now().Add(wait)); {
-		err := f.guarded()
+		err := f.pull()
 		if f.ctx.Err() != nil {
 			return
 		}
@@ -82,13 +83,6 @@ func (f *following) run() {
 		}
 		f.m.log.Debug("pulling the oplog failed", "member", f.m.self, "from", f.host, "error", err)
 	}
-}
-
-// guarded is pull, from which a panic comes back as an error.
-func (f *following) guarded() (err error) {
-	err = errors.New("pulling panicked")
-	defer f.m.survive("pulling the oplog")
-	return f.pull()
 }
 
 // pull opens a cursor on the source's oplog and applies what comes, until something fails.
@@ -261,6 +255,7 @@ func (f *following) tell() {
 // took note, the term is that one, and an old primary will not count what the vote has not.
 func (f *following) report() {
 	defer f.wg.Done()
+	defer f.m.guard("reporting positions")
 	f.tell()
 	for {
 		select {

@@ -135,7 +135,7 @@ func (l *link) give(lc *linkConn) {
 		return
 	}
 	delete(l.open, lc)
-	_ = raw(lc.nc).Close()
+	shut(raw(lc.nc))
 }
 
 // connect dials and introduces this member.
@@ -159,7 +159,7 @@ func (l *link) introduce(ctx context.Context, copies bool) (*linkConn, error) {
 	l.mu.Lock()
 	if l.closed || l.m.opt.Faults.Cut(l.to) {
 		l.mu.Unlock()
-		_ = raw(nc).Close()
+		shut(raw(nc))
 		return nil, errLinkClosed
 	}
 	l.open[lc] = struct{}{}
@@ -182,7 +182,7 @@ func (l *link) cut() {
 	l.open, l.idle = map[*linkConn]struct{}{}, nil
 	l.mu.Unlock()
 	for lc := range open {
-		_ = raw(lc.nc).Close()
+		shut(raw(lc.nc))
 	}
 }
 
@@ -196,7 +196,7 @@ func (l *link) rest() {
 	}
 	l.mu.Unlock()
 	for _, lc := range idle {
-		_ = raw(lc.nc).Close()
+		shut(raw(lc.nc))
 	}
 }
 
@@ -220,7 +220,7 @@ func (lc *linkConn) drop() {
 	lc.l.mu.Lock()
 	delete(lc.l.open, lc)
 	lc.l.mu.Unlock()
-	_ = raw(lc.nc).Close()
+	shut(raw(lc.nc))
 }
 
 // roundTrip sends a command and reads the reply. After an error the connection is closed.
@@ -236,7 +236,10 @@ func (lc *linkConn) roundTrip(ctx context.Context, db string, cmd bson.D) (bson.
 }
 
 func (lc *linkConn) exchange(ctx context.Context, db string, cmd bson.D) (bson.Raw, error) {
-	stop := context.AfterFunc(ctx, func() { _ = lc.nc.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() {
+		defer lc.l.m.survive("a deadline")
+		_ = lc.nc.SetDeadline(time.Unix(1, 0))
+	})
 	defer stop()
 	lc.id++
 	msg, start := wire.AppendMsgStart(nil, lc.id, 0, 0)

@@ -14,6 +14,7 @@ const maxConns = 10000
 // accept takes connections until the listener is closed.
 func (m *Member) accept() {
 	defer m.wg.Done()
+	defer m.guard("accepting connections")
 	for {
 		nc, err := m.opt.Listener.Accept()
 		if err != nil {

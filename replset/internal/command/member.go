@@ -84,6 +84,7 @@ type Member struct {
 	links    links
 	sessions sessions
 	cursors  cursorTable
+	messages budget
 
 	failPoints    failPoints
 	fetching      atomic.Bool // a configuration is being fetched
@@ -118,7 +119,7 @@ func Open(o Options) *Member {
 	}
 	o.Config = o.Disk.newer(o.Config)
 	m := &Member{
-		Store: o.Disk.store, opt: o, log: o.Logger, self: o.Self, disk: o.Disk, table: commandTable(), started: time.Now(),
+		Store: o.Disk.store, opt: o, log: slog.New(calm{o.Logger.Handler()}), self: o.Self, disk: o.Disk, table: commandTable(), started: time.Now(),
 		visits: make(chan visit), written: make(chan struct{}, 1), ctx: ctx, cancel: cancel, conns: map[*Conn]struct{}{},
 	}
 	applied := m.Store.Latest().OpTime()
@@ -166,8 +167,8 @@ func (m *Member) stop(crash bool) {
 	m.mu.Unlock()
 	if first {
 		m.crashed.Store(crash)
-		_ = m.opt.Listener.Close() // first: who is cut off must not come in again by a door that is still open
-		if crash {                 // nothing that a waiting command says when it is interrupted may still leave
+		m.shutDoor() // first: who is cut off must not come in again by a door that is still open
+		if crash {   // nothing that a waiting command says when it is interrupted may still leave
 			for _, c := range conns {
 				c.end(true)
 			}
@@ -181,6 +182,14 @@ func (m *Member) stop(crash bool) {
 		}
 	}
 }
+
+func (m *Member) shutDoor() {
+	defer m.survive("closing the listener")
+	_ = m.opt.Listener.Close()
+}
+
+// Ended says whether the member has ended or is about to: it was closed, killed, or could not go on.
+func (m *Member) Ended() bool { return m.closing() }
 
 func (m *Member) closing() bool { return m.ctx.Err() != nil }
 

@@ -141,7 +141,7 @@ func (c *Conn) send(msg []byte, greeting bool) bool {
 	if !greeting {
 		if through, end := c.m.opt.Faults.cutAt(c, len(msg)); end {
 			_, _ = c.nc.Write(msg[:through])
-			_ = raw(c.nc).Close()
+			shut(raw(c.nc))
 			return false
 		}
 	}

@@ -117,7 +117,7 @@ func (m *Member) dropClients() {
 	}
 	m.mu.Unlock()
 	for _, c := range out {
-		_ = raw(c.nc).Close()
+		shut(raw(c.nc))
 		c.cancel(errHungUp)
 	}
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -197,7 +198,11 @@ func (m *Member) quorum(ctx context.Context, next *Config) error {
 	var wg sync.WaitGroup
 	for i, mc := range next.Members {
 		if mc.Host != m.Addr() {
-			wg.Go(func() { errs[i] = m.greet(ctx, next, mc.Host) })
+			errs[i] = errors.New("asking it panicked")
+			wg.Go(func() {
+				defer m.guard("asking another member")
+				errs[i] = m.greet(ctx, next, mc.Host)
+			})
 		}
 	}
 	wg.Wait()

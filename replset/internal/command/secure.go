@@ -68,8 +68,8 @@ func raw(nc net.Conn) net.Conn {
 func (c *Conn) hangUp() {
 	if _, ok := c.nc.(*tls.Conn); ok {
 		socket := raw(c.nc)
-		late := time.AfterFunc(time.Second, func() { _ = socket.Close() })
+		late := time.AfterFunc(time.Second, func() { shut(socket) })
 		defer late.Stop()
 	}
-	_ = c.nc.Close()
+	shut(c.nc)
 }

@@ -52,13 +52,14 @@ type visit struct {
 // own is the goroutine that owns the node.
 func (m *Member) own() {
 	defer m.wg.Done()
+	defer m.stopFollowing()
+	defer m.guard("the state of replication")
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		var v visit
 		select {
 		case <-m.ctx.Done():
-			m.stopFollowing()
 			return
 		case v = <-m.visits:
 		case <-m.written:
@@ -241,6 +242,7 @@ func (m *Member) spawn(fn func()) {
 	m.wg.Add(1)
 	go func() {
 		defer m.wg.Done()
+		defer m.guard("a message to another member")
 		fn()
 	}()
 }
