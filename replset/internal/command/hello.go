@@ -47,7 +47,7 @@ func hello(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 		d = append(d, bson.E{Key: "topologyVersion", Value: st.topologyVersion()})
 	}
 	if !st.Role.Member() {
-		d = append(d, noConfig(legacy)...)
+		d = append(d, m.noConfig(st, legacy)...)
 	} else {
 		d = append(d, m.setFields(st, legacy)...)
 		d = append(d, bson.E{Key: "lastWrite", Value: m.lastWrite()})
@@ -58,9 +58,13 @@ func hello(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 		bson.E{Key: "maxWriteBatchSize", Value: int32(maxBatch)},
 		bson.E{Key: "localTime", Value: time.Now()},
 		bson.E{Key: "logicalSessionTimeoutMinutes", Value: int32(sessionMinutes)},
-		bson.E{Key: "connectionId", Value: r.Conn.ID},
+	)
+	if persona.wire >= wire42 {
+		d = append(d, bson.E{Key: "connectionId", Value: r.Conn.ID})
+	}
+	d = append(d,
 		bson.E{Key: "minWireVersion", Value: int32(minWireVersion)},
-		bson.E{Key: "maxWireVersion", Value: m.opt.Persona.wire},
+		bson.E{Key: "maxWireVersion", Value: persona.wire},
 		bson.E{Key: "readOnly", Value: false},
 	)
 	return append(d, m.authFields(r)...), nil
@@ -68,9 +72,12 @@ func hello(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 
 // noConfig is what a member says that waits to be added, or was removed. Since version 4.4 it names neither set nor
 // members; before, a removed one did.
-func noConfig(legacy bool) bson.D {
-	return bson.D{{Key: writableField(legacy), Value: false}, {Key: "secondary", Value: false},
-		{Key: "info", Value: "Does not have a valid replica set config"}, {Key: "isreplicaset", Value: true}}
+func (m *Member) noConfig(st *topology, legacy bool) (d bson.D) {
+	if !m.opt.Persona.streams() && st.Role == repl.RoleRemoved {
+		d = append(hostLists(st.Config), bson.E{Key: "setName", Value: st.Config.SetName})
+	}
+	return append(d, bson.D{{Key: writableField(legacy), Value: false}, {Key: "secondary", Value: false},
+		{Key: "info", Value: "Does not have a valid replica set config"}, {Key: "isreplicaset", Value: true}}...)
 }
 
 func writableField(legacy bool) string {
@@ -86,8 +93,22 @@ func (t *topology) topologyVersion() bson.D {
 
 // setFields are those that tell of the set, in the server's order.
 func (m *Member) setFields(st *topology, legacy bool) bson.D {
+	d := hostLists(st.Config)
+	add := func(key string, v any) { d = append(d, bson.E{Key: key, Value: v}) }
+	add("setName", st.Config.SetName)
+	add("setVersion", st.Config.Version)
+	add(writableField(legacy), st.Writable)
+	add("secondary", st.Role == repl.RoleSecondary || st.Role == repl.RolePrimary && !st.Writable)
+	if p := st.Config.Member(st.Primary); p != nil {
+		add("primary", p.Host)
+	}
+	return append(d, m.ownFields(st)...)
+}
+
+// hostLists are the lists of the members that clients may know.
+func hostLists(cfg *Config) bson.D {
 	var hosts, passives, arbiters []string
-	for _, mc := range st.Config.Members {
+	for _, mc := range cfg.Members {
 		switch {
 		case mc.Hidden:
 		case mc.Arbiter:
@@ -106,14 +127,7 @@ func (m *Member) setFields(st *topology, legacy bool) bson.D {
 	if arbiters != nil {
 		add("arbiters", arbiters)
 	}
-	add("setName", st.Config.SetName)
-	add("setVersion", st.Config.Version)
-	add(writableField(legacy), st.Writable)
-	add("secondary", st.Role == repl.RoleSecondary || st.Role == repl.RolePrimary && !st.Writable)
-	if p := st.Config.Member(st.Primary); p != nil {
-		add("primary", p.Host)
-	}
-	return append(d, m.ownFields(st)...)
+	return d
 }
 
 // ownFields are those that tell of this member's place in the configuration.
@@ -129,7 +143,11 @@ func (m *Member) ownFields(st *topology) (d bson.D) {
 		add("hidden", true)
 	}
 	if me.Delay > 0 {
-		add("secondaryDelaySecs", int64(me.Delay/time.Second))
+		name := "secondaryDelaySecs"
+		if m.opt.Persona.wire < wire50 {
+			name = "slaveDelay"
+		}
+		add(name, int64(me.Delay/time.Second))
 	}
 	tags := me.Tags
 	if m.opt.Misbehave == StaleTag {
