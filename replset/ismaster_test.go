@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,6 +41,13 @@ func recordedHellos(t *testing.T) map[string]bson.Raw {
 // helloDifferences lists where got is not as want, field by field in order. A want of {$$type: name} demands the type alone.
 func helloDifferences(path string, want, got bson.Raw) (out []string) {
 	wk, gk := slices.Collect(keysOf(want)), slices.Collect(keysOf(got))
+	if path == ".lastWrite" && !slices.Contains(wk, "majorityOpTime") { // a young primary, asked before it had a majority snapshot
+		gk = slices.DeleteFunc(gk, func(key string) bool { return strings.HasPrefix(key, "majority") })
+	}
+	if strings.HasSuffix(path, ".tags") { // a Go map: without an order
+		slices.Sort(wk)
+		slices.Sort(gk)
+	}
 	if !slices.Equal(wk, gk) {
 		return []string{fmt.Sprintf("%s: fields %v, recorded %v", path, gk, wk)}
 	}
@@ -75,6 +83,9 @@ func helloDifference(path string, want, got bson.RawValue) []string {
 		}
 		return helloDifferences(path, doc, other)
 	}
+	if elections := strings.HasSuffix(path, ".t") || path == ".electionId"; elections && want.Type == got.Type {
+		return nil // how many there were is chance
+	}
 	if want.Type != got.Type || want.String() != got.String() {
 		return []string{fmt.Sprintf("%s: %s, recorded %s", path, got, want)}
 	}
@@ -96,7 +107,7 @@ func TestIsMasterIsAsRecordedFieldByField(t *testing.T) {
 		s, err := Start(t.Context(), Options{Network: NewMemoryNetwork(), SetName: "vrs", Version: "4.0", Config: []MemberOptions{
 			{Name: "m1", Port: 27017, Priority: new(2.0), Tags: map[string]string{"use": "prod", "dc": "east"}},
 			{Name: "m2", Port: 27017, Tags: map[string]string{"dc": "west"}},
-			{Name: "m3", Port: 27017, Hidden: true},
+			{Name: "m3", Port: 27017, Priority: new(0.0), Hidden: true},
 		}})
 		if err != nil {
 			t.Fatal(err)
@@ -136,7 +147,7 @@ func TestIsMasterIsAsRecordedFieldByField(t *testing.T) {
 		time.Sleep(30 * time.Second) // its priority makes it primary again
 		same(1, "031")
 		same(2, "024", "033", "035")
-		step(s.Reconfigure(t.Context(), 2, func(o *MemberOptions) { o.Hidden = false }))
+		step(s.Reconfigure(t.Context(), 2, func(o *MemberOptions) { o.Hidden, o.Priority = false, new(0.0) }))
 		same(1, "036")
 		same(2, "037")
 		_, err = s.AddMember(t.Context(), MemberOptions{Name: "m4", Port: 27017, Arbiter: true})

@@ -108,13 +108,19 @@ func (m *Member) appendTimes(dst []byte, r *Request) []byte {
 	if now.IsZero() {
 		return dst
 	}
+	if m.opt.Persona.wire < wire42 { // the order of version 4.0
+		return appendClusterTime(bson.AppendTimestamp(dst, "operationTime", op.T, op.I), now)
+	}
+	return bson.AppendTimestamp(appendClusterTime(dst, now), "operationTime", op.T, op.I)
+}
+
+func appendClusterTime(dst []byte, now bson.Timestamp) []byte {
 	dst, outer := bson.BeginDocumentElement(dst, "$clusterTime")
 	dst = bson.AppendTimestamp(dst, "clusterTime", now.T, now.I)
 	dst, inner := bson.BeginDocumentElement(dst, "signature")
 	dst = bson.AppendBinary(dst, "hash", 0, make([]byte, 20))
 	dst = bson.AppendInt64(dst, "keyId", 0)
-	dst = bson.EndDocument(bson.EndDocument(dst, inner), outer)
-	return bson.AppendTimestamp(dst, "operationTime", op.T, op.I)
+	return bson.EndDocument(bson.EndDocument(dst, inner), outer)
 }
 
 // appendElements appends the elements of a reply. Only the types that replies are made of are known.
