@@ -14,7 +14,8 @@ import (
 // Documents may be kept: none of them changes later. What they keep in memory is chosen by bson.Options.Strings. By
 // default strings of neighbouring documents share chunks, of which a kept string keeps one, at most 8 KiB. With
 // bson.StringsCopied a string keeps itself alone. With bson.StringsAliased nothing is copied: the strings are parts of the
-// batch as the server sent it, up to 16 MiB and more, which each of them keeps whole; each batch then has memory of its own.
+// batch as the server sent it, up to 16 MiB and more, which each of them keeps whole, and no other batch: each has memory of
+// its own. Of a bson.D, M or A, a kept value of any other type may keep as much as a string does.
 //
 //	for person, err := range cur.Each(ctx) {
 //		if err != nil { ... }

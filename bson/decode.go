@@ -131,6 +131,6 @@ func (b *Batch) begin() *decoder {
 	if b.d == nil {
 		b.d = &decoder{batch: true}
 	}
-	b.d.ps, b.d.memory, b.d.size = b.options.plans(), b.options.Strings, maxChunk
+	b.d.start(b.options.plans(), maxChunk)
 	return b.d
 }

@@ -43,16 +43,20 @@ type source struct {
 	window string
 	winAt  int
 	elems  int // how many lie on the stack already
+	single bool
 }
 
-// begin makes b the source; end puts back what was the source before.
+// begin makes b the source; end puts back what was the source before. A source inside another, which only the scope of a
+// code is, may lie in a later chunk than what follows it: its strings share no boxes, so that no box keeps two chunks.
 func (d *decoder) begin(b []byte) source {
-	old := source{d.src, d.window, d.winAt, len(d.elems)}
-	d.src, d.window, d.winAt = b, "", 0
+	old := source{d.src, d.window, d.winAt, len(d.elems), d.single}
+	d.src, d.window, d.winAt, d.single = b, "", 0, d.single || d.src != nil
 	return old
 }
 
-func (d *decoder) end(old source) { d.src, d.window, d.winAt = old.src, old.window, old.winAt }
+func (d *decoder) end(old source) {
+	d.src, d.window, d.winAt, d.single = old.src, old.window, old.winAt, old.single
+}
 
 // cut returns a text of the source. Most are cut from a window, a copy of up to 8 KiB that is made in one go: keys and
 // strings are most of a document, and copying the rest costs less than finding out what it is.
@@ -83,6 +87,10 @@ func (d *decoder) cutElsewhere(from, to int) string {
 	d.chunk = append(d.chunk, rest...)
 	d.filled -= len(rest) // what is copied unseen says nothing about how much text there is
 	d.window, d.winAt = aliasText(d.chunk[n:]), from
+	if !d.single && d.boxed != d.chunks {
+		d.boxes.another() // so that none keeps two chunks
+		d.boxed = d.chunks
+	}
 	return d.cut(from, to)
 }
 
@@ -99,7 +107,7 @@ func (d *decoder) valueAt(t Type, from, to int, depth int, in container) (any, e
 			return nil, invalid("string %.60q is not UTF-8", b[4:len(b)-1])
 		}
 		s := d.cut(from+4, end)
-		if len(s) > maxShare || d.memory == StringsCopied {
+		if len(s) > maxShare || d.single {
 			return s, nil
 		}
 		return d.boxes.text(s), nil

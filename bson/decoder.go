@@ -10,10 +10,13 @@ type decoder struct {
 	batch  bool // chunks go on from one document to the next
 
 	chunk  []byte // where the next string goes
+	chunks int    // how many there have been
 	size   int    // of the document: its strings need no more
 	filled int    // bytes in the chunks before this one
 	expect int    // bytes of text in documents lately
 	boxes  boxes
+	boxed  int  // the number of the chunk in which the strings of the last box lie
+	single bool // strings do not share boxes
 
 	// The document or array that is being decoded into any, and a copy of a part of it that strings are cut from.
 	src    []byte
@@ -35,17 +38,21 @@ var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 func newDecoder(ps *plans, size int) *decoder {
 	d := decoders.Get().(*decoder)
-	d.ps, d.memory, d.size = ps, ps.opts.Strings, size
+	d.start(ps, size)
 	return d
+}
+
+// start prepares for a document whose strings need no more than size bytes.
+func (d *decoder) start(ps *plans, size int) {
+	d.ps, d.memory, d.size = ps, ps.opts.Strings, size
+	d.single = d.memory == StringsCopied
 }
 
 // release forgets all that belongs to the document and gives the decoder back.
 func (d *decoder) release() {
 	d.endDocument()
 	d.chunk = nil
-	if d.memory != StringsCopied {
-		d.boxes.reset(false)
-	}
+	d.boxes.reset(d.memory == StringsCopied)
 	decoders.Put(d)
 }
 
@@ -57,6 +64,9 @@ func (d *decoder) endDocument() {
 		d.expect -= (d.expect - used) / 8
 	}
 	d.filled = 0
+	if d.memory == StringsAliased {
+		d.boxes.reset(false) // a box must not keep the bytes of two documents, which may be two batches'
+	}
 	if d.src != nil {
 		d.src, d.window = nil, ""
 	}
@@ -126,13 +136,13 @@ func (d *decoder) checked(b []byte) (text string, ok bool) {
 	return aliasText(chunk[n:]), true
 }
 
-// newChunk starts a chunk for about n bytes. The boxes of strings start anew too, so that none of them keeps two chunks.
+// newChunk starts a chunk for about n bytes.
 func (d *decoder) newChunk(n int) {
 	if d.batch {
 		n = max(n, 2*cap(d.chunk), firstChunk) // a batch may be small: a cursor over three documents, say
 	}
 	d.filled += len(d.chunk)
-	d.boxes.another()
+	d.chunks++
 	d.chunk = make([]byte, 0, min(n, maxChunk))
 }
 

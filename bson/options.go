@@ -70,13 +70,16 @@ type StringMemory uint8
 
 const (
 	// StringsInChunks puts the strings of a document, or of the documents of one Batch, into shared chunks. A string that
-	// is kept keeps its chunk, of at most 8 KiB. In D, M and A a value that is kept may do so too, together with up to 32
-	// values beside it. A string of more than 2 KiB has memory of its own.
+	// is kept keeps its chunk, of at most 8 KiB. In D, M and A a value of any type that is kept may do so too, together with
+	// up to 32 values beside it, which take 16 bytes each. Strings of more than 2 KiB may have memory of their own.
 	StringsInChunks StringMemory = iota
-	// StringsCopied gives every string memory of its own: for programs that keep a few strings of many documents.
+	// StringsCopied gives every string memory of its own: for programs that keep a few strings of many documents. In D, M
+	// and A a number, date or ObjectID that is kept keeps up to 32 of them, which take 8 or 16 bytes each.
 	StringsCopied
 	// StringsAliased copies nothing: strings share the bytes that were decoded, which must not be changed as long as any
-	// of the strings is in use. A string that is kept keeps all of these bytes, a whole batch of a cursor for example.
+	// of the strings is in use. A string that is kept keeps all of these bytes: one document of a Decoder; of a cursor, the
+	// batch that it came in; elsewhere the whole slice that the document given to decode is a part of. In D, M and A a value
+	// of any type that is kept may do so too. Nothing keeps the bytes of another document that was decoded from elsewhere.
 	StringsAliased
 )
 

@@ -46,7 +46,8 @@ type Decoder struct {
 // NewDecoder returns a Decoder that reads from r, never beyond the end of a document.
 func NewDecoder(r io.Reader) *Decoder { return Options{}.NewDecoder(r) }
 
-// NewDecoder is the function NewDecoder with these options. With StringsAliased each document gets memory of its own.
+// NewDecoder is the function NewDecoder with these options. With StringsAliased each document gets memory of its own, so
+// that what is kept of one keeps that one and no other; else neighbouring documents share chunks as those of a Batch do.
 func (o Options) NewDecoder(r io.Reader) *Decoder { return &Decoder{r: r, batch: o.NewBatch()} }
 
 // Decode reads the next document into v; see Unmarshal. It returns io.EOF where there is none, and io.ErrUnexpectedEOF

@@ -182,7 +182,8 @@ func (b *boxes) start() {
 	b.words, b.texts, b.apart = p.words[:], p.texts[:], true
 }
 
-// reset makes the next box start anew. Numbers that lie apart from strings may go on: they keep nothing else.
+// reset makes the next box of strings start anew, and that of numbers too unless those that follow lie apart from strings:
+// they keep nothing else then.
 func (b *boxes) reset(apart bool) {
 	b.texts = nil
 	if b.apart = apart; !apart {
