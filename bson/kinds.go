@@ -119,24 +119,26 @@ func (cc *compiler) pointer(c *codec, flags planFlags) {
 	}
 }
 
+// dynamic makes a tag minsize hold for what enc finds only when it writes, whose types no plan knows.
+func (cc *compiler) dynamic(enc encodeFunc, flags planFlags) encodeFunc {
+	if !flags.minSize || cc.opts.IntMinSize {
+		return enc
+	}
+	opts := cc.opts
+	opts.IntMinSize = true
+	return func(_ *plans, dst []byte, p place, depth int) ([]byte, Type, error) {
+		return enc(opts.plans(), dst, p, depth)
+	}
+}
+
 // iface makes the codec of an interface: the value inside says how it is written.
 func (cc *compiler) iface(t reflect.Type, flags planFlags) (encodeFunc, decodeFunc) {
-	appendAny := func(ps *plans, dst []byte, v any, depth int) ([]byte, Type, error) {
-		return ps.appendAny(dst, v, depth)
-	}
-	if flags.minSize && !cc.opts.IntMinSize {
-		opts := cc.opts
-		opts.IntMinSize = true
-		appendAny = func(_ *plans, dst []byte, v any, depth int) ([]byte, Type, error) {
-			return opts.plans().appendAny(dst, v, depth)
-		}
-	}
 	if t.NumMethod() == 0 {
-		return plain(appendAny), decodeIntoAny
+		return cc.dynamic(plain(encodeAny), flags), decodeIntoAny
 	}
-	enc := func(ps *plans, dst []byte, p place, depth int) ([]byte, Type, error) {
-		return appendAny(ps, dst, p.value(t).Interface(), depth)
-	}
+	enc := cc.dynamic(func(ps *plans, dst []byte, p place, depth int) ([]byte, Type, error) {
+		return ps.appendAny(dst, p.value(t).Interface(), depth)
+	}, flags)
 	dec := func(d *decoder, v RawValue, p place, _ int) error {
 		if isNull(v) {
 			p.value(t).SetZero()
@@ -145,6 +147,10 @@ func (cc *compiler) iface(t reflect.Type, flags planFlags) (encodeFunc, decodeFu
 		return fmt.Errorf("cannot decode %v into the interface %v: which type to make is not known", v.Type, t)
 	}
 	return enc, dec
+}
+
+func encodeAny(ps *plans, dst []byte, v any, depth int) ([]byte, Type, error) {
+	return ps.appendAny(dst, v, depth)
 }
 
 func decodeIntoAny(d *decoder, v RawValue, p place, depth int) (err error) {

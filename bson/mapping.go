@@ -14,16 +14,16 @@ func (cc *compiler) mapping(t reflect.Type, flags planFlags) (encodeFunc, decode
 				return plain(encodeStringMap), decodePlainMap(t)
 			}
 		case reflect.TypeFor[string]():
-			return simpleMap(cc, t, encodeString, readString)
+			return simpleMap(cc, t, flags, encodeString, readString)
 		case reflect.TypeFor[float64]():
-			return simpleMap(cc, t, encodeFloat, plainly(RawValue.DoubleOK))
+			return simpleMap(cc, t, flags, encodeFloat, plainly(RawValue.DoubleOK))
 		case reflect.TypeFor[int32]():
-			return simpleMap(cc, t, encodeSmall[int32], plainly(RawValue.Int32OK))
+			return simpleMap(cc, t, flags, encodeSmall[int32], plainly(RawValue.Int32OK))
 		case reflect.TypeFor[int]():
-			return simpleMap(cc, t, encodeInt, readInt)
+			return simpleMap(cc, t, flags, encodeInt, readInt)
 		case reflect.TypeFor[int64]():
 			if !flags.minSize {
-				return simpleMap(cc, t, encodeInt64, plainly(RawValue.Int64OK))
+				return simpleMap(cc, t, flags, encodeInt64, plainly(RawValue.Int64OK))
 			}
 		}
 	}
@@ -32,8 +32,8 @@ func (cc *compiler) mapping(t reflect.Type, flags planFlags) (encodeFunc, decode
 }
 
 // simpleMap is for maps that need no reflection. read takes the type that enc writes, the codec of T all others.
-func simpleMap[T any](cc *compiler, t reflect.Type, enc func(*plans, []byte, T, int) ([]byte, Type, error), read func(*decoder, RawValue) (T, bool)) (encodeFunc, decodeFunc) {
-	elem := cc.compile(t.Elem(), cc.flags())
+func simpleMap[T any](cc *compiler, t reflect.Type, flags planFlags, enc func(*plans, []byte, T, int) ([]byte, Type, error), read func(*decoder, RawValue) (T, bool)) (encodeFunc, decodeFunc) {
+	elem := cc.compile(t.Elem(), flags)
 	encode := func(ps *plans, dst []byte, p place, depth int) ([]byte, Type, error) {
 		m := *at[map[string]T](p)
 		if m == nil {

@@ -11,6 +11,8 @@ type ownCodec struct {
 	enc encodeFunc
 	dec decodeFunc
 	op  op
+	// dynamic: how the numbers inside are written depends on options, and so on a field's tags.
+	dynamic bool
 }
 
 // own makes a codec of two functions over the Go type itself. A null sets the zero value, save where dec wants it.
@@ -40,14 +42,20 @@ func (o ownCodec) as(op op) ownCodec {
 	return o
 }
 
+// withNumbers marks an own codec as dynamic.
+func (o ownCodec) withNumbers() ownCodec {
+	o.dynamic = true
+	return o
+}
+
 // ownTypes are the types whose meaning does not follow from their kind.
 var ownTypes map[reflect.Type]ownCodec
 
 func init() { // not a variable's initialiser: the functions refer to the table by way of codecOf
 	ownTypes = map[reflect.Type]ownCodec{
-		reflect.TypeFor[D]():             own(encodeD, decodeIntoD),
-		reflect.TypeFor[M]():             own(encodeM, decodeIntoM),
-		reflect.TypeFor[A]():             own(encodeA, decodeIntoA),
+		reflect.TypeFor[D]():             own(encodeD, decodeIntoD).withNumbers(),
+		reflect.TypeFor[M]():             own(encodeM, decodeIntoM).withNumbers(),
+		reflect.TypeFor[A]():             own(encodeA, decodeIntoA).withNumbers(),
 		reflect.TypeFor[Raw]():           own(encodeRaw, decodeRaw),
 		reflect.TypeFor[RawArray]():      own(encodeRawArray, decodeRawArray),
 		reflect.TypeFor[RawValue]():      own(encodeRawValue, decodeRawValue),
@@ -61,14 +69,14 @@ func init() { // not a variable's initialiser: the functions refer to the table 
 		reflect.TypeFor[Regex]():         own(encodeRegex, decodeRegex),
 		reflect.TypeFor[JavaScript]():    own(encodeJavaScript, decodeJavaScript),
 		reflect.TypeFor[Symbol]():        own(encodeSymbol, decodeSymbol),
-		reflect.TypeFor[CodeWithScope](): own(encodeCodeWithScope, decodeCodeWithScope),
+		reflect.TypeFor[CodeWithScope](): own(encodeCodeWithScope, decodeCodeWithScope).withNumbers(),
 		reflect.TypeFor[DBPointer]():     own(encodeDBPointer, decodeDBPointer),
 		reflect.TypeFor[Undefined]():     own(encodeUndefined, decodeMarker[Undefined](TypeUndefined)),
 		reflect.TypeFor[Null]():          own(encodeNull, decodeMarker[Null](TypeNull)),
 		reflect.TypeFor[MinKey]():        own(encodeMinKey, decodeMarker[MinKey](TypeMinKey)),
 		reflect.TypeFor[MaxKey]():        own(encodeMaxKey, decodeMarker[MaxKey](TypeMaxKey)),
 		reflect.TypeFor[time.Time]():     own(encodeTime, decodeTime).as(opTime),
-		reflect.TypeFor[json.Number]():   own(encodeNumber, decodeNumber),
+		reflect.TypeFor[json.Number]():   own(encodeNumber, decodeNumber).withNumbers(),
 		reflect.TypeFor[url.URL]():       own(encodeURL, decodeURL),
 	}
 }

@@ -151,6 +151,9 @@ func (cc *compiler) compile(t reflect.Type, flags planFlags) *codec {
 		if c.enc, c.dec, c.op = own.enc, own.dec, own.op; c.op == opTime && cc.opts.UseLocalTimeZone {
 			c.op = opOther
 		}
+		if own.dynamic {
+			c.enc = cc.dynamic(c.enc, flags)
+		}
 	} else {
 		cc.byKind(c, flags)
 		cc.hooks(c)

@@ -16,7 +16,7 @@ func (cc *compiler) slice(t reflect.Type, flags planFlags) (encodeFunc, decodeFu
 	case t.Elem() == reflect.TypeFor[byte]():
 		return plain(encodeNamedBytes), decodeBytes(t, cc.sliceOf(t, flags))
 	case t.Elem() == reflect.TypeFor[E]():
-		return plain(encodeD), own(encodeD, decodeIntoD).dec
+		return cc.dynamic(plain(encodeD), flags), own(encodeD, decodeIntoD).dec
 	}
 	elem := cc.compile(t.Elem(), flags)
 	size := t.Elem().Size()
