@@ -27,6 +27,29 @@ func TestWrongMemberAnswersForAnother(t *testing.T) {
 	}
 }
 
+// TestFaultsOutliveTheRemovalOfTheMemberTheyNeed: the victim starts again when the last member is no longer in the set.
+func TestFaultsOutliveTheRemovalOfTheMemberTheyNeed(t *testing.T) {
+	for _, fault := range []Fault{WrongMember, StaleTag} {
+		for _, gone := range [][]int{{2}, {2, 0}} {
+			s := quick(t, Options{Members: 3, Fault: fault})
+			for _, i := range gone {
+				if err := s.RemoveMember(t.Context(), i); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.Kill(1); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Restart(1); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.WaitPrimary(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 func TestLostWriteDiesWithThePrimary(t *testing.T) {
 	s := quick(t, Options{Members: 3, Fault: LostWrite})
 	p := primaryIndex(t, s)

@@ -208,8 +208,6 @@ func (s *Set) config() *command.Config {
 // misbehave applies the set's fault. Its victim is member 1: the first that is a secondary when priorities are equal.
 func (s *Set) misbehave(i int, o *command.Options) {
 	const victim = 1
-	all := s.Members()
-	last := len(all) - 1
 	switch s.opt.Fault {
 	case LostWrite:
 		o.Misbehave = command.LostWrite
@@ -218,22 +216,26 @@ func (s *Set) misbehave(i int, o *command.Options) {
 	case ForgottenRetries:
 		o.Misbehave = command.ForgottenRetries
 	case StaleTag:
-		if i == victim {
-			other := last
-			if other == victim {
-				other = 0
-			}
-			o.Misbehave, o.StaleTags = command.StaleTag, s.config().At(all[other].addr).Tags
+		if other, mc := s.lastBut(victim, true); i == victim && other != nil {
+			o.Misbehave, o.StaleTags = command.StaleTag, mc.Tags
 		}
 	case WrongMember:
-		if i == victim {
-			other := last
-			for other == victim || s.config().At(all[other].addr).Arbiter {
-				other--
-			}
-			o.Detour = all[other].current
+		if other, _ := s.lastBut(victim, false); i == victim && other != nil {
+			o.Detour = other.current
 		}
 	}
+}
+
+// lastBut is the last member of the configuration in force that is not number victim and, unless arbiters will do, has
+// data; nil if there is none.
+func (s *Set) lastBut(victim int, arbiters bool) (*Member, *command.MemberConfig) {
+	cfg := s.config()
+	for _, m := range slices.Backward(s.Members()) {
+		if mc := cfg.At(m.addr); m.index != victim && mc != nil && (arbiters || !mc.Arbiter) {
+			return m, mc
+		}
+	}
+	return nil, nil
 }
 
 // firstElection has the electable member with the newest data stand at once, of several the one of the highest
