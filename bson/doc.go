@@ -27,6 +27,14 @@
 // Append and the encoders write straight into the caller's slice. What decoded strings keep in memory is a choice:
 // Options.Strings. Package unsafe is used in one file, which the build tag purego replaces by one that does without.
 //
+// # Checks
+//
+// What becomes a Go value is checked: each length, the last NUL of each document and string, keys and strings for UTF-8, and
+// that documents nest no deeper than 200. What a struct has no field for is stepped over, and what goes into a Raw, RawArray,
+// RawValue or an Unmarshaler is copied: of these the outer length alone is looked at, not what is inside, nor a key that no
+// field has. Raw.Validate checks all of a document. Writing checks keys and strings for UTF-8, keys for NUL, the depth, the
+// outer length of a Raw and everything in what a Marshaler returns.
+//
 // # Differences
 //
 // The differences from the official package that are meant, each with its reason. Tests of the module interop hold both
@@ -36,8 +44,9 @@
 //     maps would have to convert; Options.Documents has the official way, DocumentsAsD.
 //   - A named [12]byte of another package is an error that says how to register it, instead of binary: it is an ObjectID,
 //     and nobody wants it stored otherwise.
-//   - Keys and strings that are not UTF-8 are refused when reading and writing: the server refuses them too.
-//   - Documents nested deeper than 200 are refused, as the server does.
+//   - Keys and strings that are not UTF-8 are refused when reading and writing, as far as Checks says: the server refuses
+//     them too.
+//   - Documents nested deeper than 200 are refused, as the server does; what is stepped over or stays raw may be deeper.
 //   - The code of a CodeWithScope must end in NUL as every string does: another last byte would be lost without a word.
 //   - Raw bytes are looked at before they are written: those of a Raw or RawValue from outside, those of a Marshaler
 //     throughout. Officially a wrong length spoils the document around it without an error.
@@ -68,6 +77,10 @@
 //     count, a text is read to its end, canonical excludes relaxed, version 1, NUL in keys, halves of surrogate pairs and
 //     line ends in strings are errors; fractions of a second have three digits, and a DBPointer's namespace is escaped as
 //     any string.
+//   - A $uuid may be written without hyphens, which the specification leaves open: many tools print it so.
+//   - A map key that is a string is written by its MarshalKey if it has one, and read by UnmarshalKey alone, so that what was
+//     written is read back; officially it is written as it is, but read by UnmarshalKey or UnmarshalText. A nil pointer in
+//     an interface is the empty key, as a nil pointer is; officially its method is called, and panics.
 //   - The switches are one struct of plain values, that can be compared and printed, and functions see them as well as a
 //     client. A Decoder never takes more memory than the bytes that have come.
 //   - Types are registered one by one, and at any time; there are no registries, and none for kinds or interfaces.

@@ -21,18 +21,44 @@ func (e *pathError) Keys() []string {
 	return keys
 }
 
-// Path returns the keys joined with dots.
-func (e *pathError) Path() string { return strings.Join(e.Keys(), ".") }
+// Path returns the keys joined with dots, an empty key as two quotes.
+func (e *pathError) Path() string { return path(e.Keys()) }
+
+func path(keys []string) string {
+	shown := make([]string, len(keys))
+	for i, key := range keys {
+		if shown[i] = key; key == "" {
+			shown[i] = `""`
+		}
+	}
+	return strings.Join(shown, ".")
+}
+
+const (
+	maxShown   = 24 // keys in an error's text: a value that holds itself has a path of MaxDepth keys
+	shownFirst = 8
+	shownLast  = 4
+)
+
+// shortPath is path without the middle of a long one.
+func shortPath(keys []string) string {
+	n := len(keys)
+	if n <= maxShown {
+		return path(keys)
+	}
+	return fmt.Sprintf("%s ... %s (%d levels)", path(keys[:shownFirst]), path(keys[n-shownLast:]), n)
+}
 
 // Unwrap returns the cause, without the path.
 func (e *pathError) Unwrap() error { return e.err }
 
+// Error says where and why; of a path of more than 24 keys the first and the last.
 func (e *pathError) Error() string {
 	text := strings.TrimPrefix(e.err.Error(), "bson: ")
 	if len(e.keys) == 0 {
 		return "bson: " + text
 	}
-	return "bson: " + e.Path() + ": " + text
+	return "bson: " + shortPath(e.Keys()) + ": " + text
 }
 
 // An EncodeError says which part of a Go value cannot be written as BSON, and why.

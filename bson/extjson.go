@@ -43,8 +43,9 @@ func IndentExtJSON(dst *bytes.Buffer, src []byte, prefix, indent string) error {
 }
 
 // UnmarshalExtJSON stores a text of Extended JSON v2 into v, as Unmarshal does. Both formats are read; with canonical only
-// the canonical one. A text that is no Extended JSON gives an error with the position; a value that does not fit v gives
-// a *DecodeError.
+// the canonical one. A text that is no JSON, holds half of a surrogate pair or nests too deep gives an error that says at
+// which byte, counted from 0. An object that looks like a wrapper and is none, such as {"$oid": 1}, a key with NUL, and a value that
+// does not fit v give a *DecodeError, with the keys that lead to it.
 func UnmarshalExtJSON(data []byte, canonical bool, v any) error {
 	rv, err := ParseExtJSON(data, canonical)
 	if err != nil {

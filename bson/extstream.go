@@ -3,10 +3,12 @@ package bson
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 )
 
 // ExtJSONEncoder writes Extended JSON values one after the other, each on a line of its own or indented.
+// NewExtJSONEncoder makes one.
 type ExtJSONEncoder struct {
 	w              io.Writer
 	writer         extWriter
@@ -25,8 +27,12 @@ func (e *ExtJSONEncoder) SetIndent(prefix, indent string) { e.prefix, e.indent =
 // SetOptions sets how Go values become BSON.
 func (e *ExtJSONEncoder) SetOptions(o Options) { e.options = o }
 
-// Encode writes v, anything that ValueOf takes, and a line's end.
+// Encode writes v, anything that ValueOf takes, and a line's end. A writer that takes less than it was given without an
+// error gives io.ErrShortWrite.
 func (e *ExtJSONEncoder) Encode(v any) error {
+	if e.w == nil {
+		return errors.New("bson: the ExtJSONEncoder has no writer: make it with NewExtJSONEncoder")
+	}
 	rv, err := e.options.ValueOf(v)
 	if err != nil {
 		return err
@@ -42,11 +48,11 @@ func (e *ExtJSONEncoder) Encode(v any) error {
 		}
 		out = buf.Bytes()
 	}
-	_, err = e.w.Write(append(out, '\n'))
-	return err
+	return writeAll(e.w, append(out, '\n'))
 }
 
 // ExtJSONDecoder reads Extended JSON values that follow one another, with or without blanks between them.
+// NewExtJSONDecoder makes one.
 type ExtJSONDecoder struct {
 	json      *json.Decoder // finds out where a value ends
 	canonical bool
@@ -55,7 +61,11 @@ type ExtJSONDecoder struct {
 
 // NewExtJSONDecoder returns a decoder that reads from r, which it may read beyond the value; see UnmarshalExtJSON.
 func NewExtJSONDecoder(r io.Reader, canonical bool) *ExtJSONDecoder {
-	return &ExtJSONDecoder{json: json.NewDecoder(r), canonical: canonical}
+	d := &ExtJSONDecoder{canonical: canonical}
+	if r != nil {
+		d.json = json.NewDecoder(r)
+	}
+	return d
 }
 
 // SetOptions sets how BSON becomes Go values.
@@ -63,6 +73,9 @@ func (d *ExtJSONDecoder) SetOptions(o Options) { d.options = o }
 
 // Decode reads the next value into v. It returns io.EOF where there is none.
 func (d *ExtJSONDecoder) Decode(v any) error {
+	if d.json == nil {
+		return errors.New("bson: the ExtJSONDecoder has no reader: make it with NewExtJSONDecoder")
+	}
 	var text json.RawMessage
 	if err := d.json.Decode(&text); err != nil {
 		if err == io.EOF {

@@ -2,6 +2,7 @@ package bson
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -143,15 +144,14 @@ func (cc *compiler) keyText(t reflect.Type) func(reflect.Value) (string, error) 
 	switch {
 	case cc.opts.StringifyMapKeysWithFmt:
 		return func(k reflect.Value) (string, error) { return fmt.Sprint(k.Interface()), nil }
+	case t.Kind() == reflect.Interface:
+		return textOfKey // which says what it cannot
 	case t.Implements(reflect.TypeFor[KeyMarshaler]()):
-		return func(k reflect.Value) (string, error) { return k.Interface().(KeyMarshaler).MarshalKey() }
+		return textOfKey
 	case t.Kind() == reflect.String:
 		return func(k reflect.Value) (string, error) { return k.String(), nil }
 	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
-		return func(k reflect.Value) (string, error) {
-			b, err := k.Interface().(encoding.TextMarshaler).MarshalText()
-			return string(b), err
-		}
+		return textOfKey
 	}
 	switch {
 	case reflect.Zero(t).CanInt():
@@ -160,6 +160,27 @@ func (cc *compiler) keyText(t reflect.Type) func(reflect.Value) (string, error) 
 		return func(k reflect.Value) (string, error) { return strconv.FormatUint(k.Uint(), 10), nil }
 	}
 	return nil
+}
+
+// textOfKey asks a key's own method for its text. A nil pointer is the empty key, as officially and in encoding/json.
+func textOfKey(k reflect.Value) (string, error) {
+	if k.Kind() == reflect.Interface {
+		k = k.Elem()
+	}
+	if k.Kind() == reflect.Pointer && k.IsNil() {
+		return "", nil
+	}
+	if !k.IsValid() {
+		return "", errors.New("a nil interface is not text")
+	}
+	switch x := k.Interface().(type) {
+	case KeyMarshaler:
+		return x.MarshalKey()
+	case encoding.TextMarshaler:
+		b, err := x.MarshalText()
+		return string(b), err
+	}
+	return "", fmt.Errorf("a %v is not text", k.Type())
 }
 
 // setKey returns how text becomes a key of the type: nil where it cannot.

@@ -162,11 +162,11 @@ func (m *mapCodec) encode(ps *plans, dst []byte, p place, depth int) ([]byte, Ty
 
 // entries appends the entries as elements. taken are keys that the document has already, for an inline map.
 func (m *mapCodec) entries(ps *plans, dst []byte, rv reflect.Value, depth int, taken map[string]int) ([]byte, error) {
-	if m.text == nil {
-		return dst, fmt.Errorf("cannot encode %v: its keys are not text", m.t)
-	}
 	scratch := reflect.New(m.t.Elem())
 	for it := rv.MapRange(); it.Next(); {
+		if m.text == nil { // an empty map needs no text
+			return dst, fmt.Errorf("cannot encode %v: its keys are not text", m.t)
+		}
 		key, err := m.text(it.Key())
 		if err != nil {
 			return dst, fmt.Errorf("key of %v: %w", m.t, err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -148,7 +149,8 @@ func (s *scanner) stop(why string) bool {
 	return false
 }
 
-// A ValidationError says what is malformed in a document and where: Path is the dotted path, empty for the document itself.
+// A ValidationError says what is malformed in a document and where: Path is the dotted path, empty for the document itself,
+// an empty key as two quotes.
 type ValidationError struct {
 	Path   string
 	Reason string
@@ -158,7 +160,7 @@ func (e *ValidationError) Error() string {
 	if e.Path == "" {
 		return "bson: malformed document: " + e.Reason
 	}
-	return "bson: malformed document at " + e.Path + ": " + e.Reason
+	return "bson: malformed document at " + shortPath(strings.Split(e.Path, ".")) + ": " + e.Reason
 }
 
 func invalid(format string, args ...any) *ValidationError {
@@ -166,11 +168,11 @@ func invalid(format string, args ...any) *ValidationError {
 }
 
 func (e *ValidationError) under(key []byte) *ValidationError {
-	if e.Path == "" {
-		e.Path = string(key)
-	} else {
-		e.Path = string(key) + "." + e.Path
+	shown := path([]string{string(key)})
+	if e.Path != "" {
+		shown += "." + e.Path
 	}
+	e.Path = shown
 	return e
 }
 

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// Encoder writes documents one after the other, as mongodump does.
+// Encoder writes documents one after the other, as mongodump does. NewEncoder makes one.
 type Encoder struct {
 	w       io.Writer
 	options Options
@@ -19,8 +19,12 @@ func NewEncoder(w io.Writer) *Encoder { return Options{}.NewEncoder(w) }
 // NewEncoder is the function NewEncoder with these options.
 func (o Options) NewEncoder(w io.Writer) *Encoder { return &Encoder{w: w, options: o} }
 
-// Encode writes v as a document; see Marshal. Nothing is written if v cannot be encoded.
+// Encode writes v as a document; see Marshal. Nothing is written if v cannot be encoded. A writer that takes less than it
+// was given without an error gives io.ErrShortWrite.
 func (e *Encoder) Encode(v any) error {
+	if e.w == nil {
+		return errors.New("bson: the Encoder has no writer: make it with NewEncoder")
+	}
 	out, err := e.options.Append(e.buf[:0], v)
 	if err != nil {
 		return err
@@ -28,7 +32,15 @@ func (e *Encoder) Encode(v any) error {
 	if e.buf = out; cap(out) > maxScratch {
 		e.buf = nil // one huge document should not stay in memory
 	}
-	_, err = e.w.Write(out)
+	return writeAll(e.w, out)
+}
+
+// writeAll writes b with one Write.
+func writeAll(w io.Writer, b []byte) error {
+	n, err := w.Write(b)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
 	return err
 }
 
@@ -36,7 +48,7 @@ func (e *Encoder) Encode(v any) error {
 // that the bytes are no documents.
 const MaxStreamedDocument = 64 << 20
 
-// Decoder reads documents that follow one another.
+// Decoder reads documents that follow one another. NewDecoder makes one.
 type Decoder struct {
 	r     io.Reader
 	batch *Batch
@@ -63,6 +75,9 @@ func (d *Decoder) Decode(v any) error {
 
 // next reads a document. Its buffer grows with what comes, not with what the length promises.
 func (d *Decoder) next() ([]byte, error) {
+	if d.r == nil {
+		return nil, errors.New("bson: the Decoder has no reader: make it with NewDecoder")
+	}
 	if d.batch.options.Strings == StringsAliased || cap(d.buf) > maxScratch {
 		d.buf = nil
 	}

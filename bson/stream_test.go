@@ -108,6 +108,55 @@ func TestExtJSONStreamRoundTrips(t *testing.T) {
 	}
 }
 
+// halfWriter takes half of what it is given and says nothing.
+type halfWriter struct{}
+
+func (halfWriter) Write(p []byte) (int, error) { return len(p) / 2, nil }
+
+func TestEncodersReportShortWrites(t *testing.T) {
+	broken := errors.New("broken pipe")
+	for name, encode := range map[string]func(w io.Writer) error{
+		"BSON":                   func(w io.Writer) error { return NewEncoder(w).Encode(D{{"a", 1}}) },
+		"Extended JSON":          func(w io.Writer) error { return NewExtJSONEncoder(w, true, false).Encode(D{{"a", 1}}) },
+		"indented Extended JSON": func(w io.Writer) error { return indented(w).Encode(D{{"a", 1}}) },
+	} {
+		if err := encode(halfWriter{}); !errors.Is(err, io.ErrShortWrite) {
+			t.Errorf("%s: half of it was written, error %v", name, err)
+		}
+		r, w := io.Pipe()
+		r.CloseWithError(broken)
+		if err := encode(w); !errors.Is(err, broken) {
+			t.Errorf("%s: the writer's error became %v", name, err)
+		}
+	}
+}
+
+func indented(w io.Writer) *ExtJSONEncoder {
+	e := NewExtJSONEncoder(w, false, false)
+	e.SetIndent("", " ")
+	return e
+}
+
+func TestStreamsWithoutAnEndSaySo(t *testing.T) {
+	for want, use := range map[string]func(v any) error{
+		"Encoder has no writer":        (&Encoder{}).Encode,
+		"Decoder has no reader":        (&Decoder{}).Decode,
+		"ExtJSONEncoder has no writer": (&ExtJSONEncoder{}).Encode,
+		"ExtJSONDecoder has no reader": (&ExtJSONDecoder{}).Decode,
+	} {
+		if err := use(&D{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v", want, err)
+		}
+	}
+	_, err := ReadDocument(nil)
+	_, err2 := ReadArray(nil)
+	for i, err := range []error{err, err2, NewDecoder(nil).Decode(&D{}), NewEncoder(nil).Encode(D{}), NewExtJSONDecoder(nil, true).Decode(&D{}), NewExtJSONEncoder(nil, true, true).Encode(D{})} {
+		if err == nil || !strings.Contains(err.Error(), "has no ") {
+			t.Errorf("%d made without a reader or writer: error %v", i, err)
+		}
+	}
+}
+
 func TestLookupAndSetOfD(t *testing.T) {
 	d := D{{"a", D{{"b", A{M{"c": 1}, map[string]any{"d": 2}}}}}}
 	for _, c := range []struct {

@@ -2,6 +2,7 @@ package interop
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/json"
 	"fmt"
 	"go/doc/comment"
@@ -48,6 +49,8 @@ var differences = []difference{
 	{"zone", "Options.UseLocalTimeZone holds for a time", checkZone},
 	{"padding", "The padding bits of a packed-bit Vector must be zero", checkPadding},
 	{"extjson", "Extended JSON is read and written by the letter", checkExtJSON},
+	{"uuid", "A $uuid may be written without hyphens", checkUUID},
+	{"keys", "A map key that is a string is written by its MarshalKey", checkKeys},
 	{"options", "The switches are one struct of plain values", checkOptions},
 	{"registry", "Types are registered one by one", checkRegistry},
 }
@@ -372,6 +375,56 @@ func checkExtJSON(t *testing.T) {
 	onlyTheirs(t, "canonical", bson.UnmarshalExtJSON(text, true, &bson.D{}), theirs.UnmarshalExtJSON(text, true, &theirs.D{}), "canonical")
 	text = []byte(`{"a":{"$scope":{},"$code":"f"}}`)
 	onlyOurs(t, "order", bson.UnmarshalExtJSON(text, false, &bson.D{}), theirs.UnmarshalExtJSON(text, false, &theirs.D{}))
+}
+
+func checkUUID(t *testing.T) {
+	text := []byte(`{"a":{"$uuid":"c8edabc3f7384ca3b68dab92a91478a3"}}`)
+	onlyOurs(t, "a $uuid", bson.UnmarshalExtJSON(text, false, &bson.D{}), theirs.UnmarshalExtJSON(text, false, &theirs.D{}))
+}
+
+// bothWays is a key that is a string with methods for both directions, which put a mark in front and take it off; textWays
+// is one with those of package encoding.
+type (
+	bothWays string
+	textWays string
+)
+
+func (k bothWays) MarshalKey() (string, error) { return "=" + string(k), nil }
+func (k *bothWays) UnmarshalKey(s string) error {
+	*k = bothWays(strings.TrimPrefix(s, "="))
+	return nil
+}
+func (k textWays) MarshalText() ([]byte, error) { return []byte("=" + string(k)), nil }
+func (k *textWays) UnmarshalText(text []byte) error {
+	*k = textWays(bytes.TrimPrefix(text, []byte("=")))
+	return nil
+}
+
+func checkKeys(t *testing.T) {
+	ours, err := bson.Marshal(map[bothWays]int{"=a": 1})
+	official, theirErr := theirs.Marshal(map[bothWays]int{"=a": 1})
+	if err != nil || theirErr != nil || bson.Raw(ours).String() != `{"==a":1}` || bson.Raw(official).String() != `{"=a":1}` {
+		t.Errorf("a string with MarshalKey: ours %v %v, theirs %v %v", bson.Raw(ours), err, bson.Raw(official), theirErr)
+	}
+	var m, om map[bothWays]int
+	if err, theirErr := bson.Unmarshal(ours, &m), theirs.Unmarshal(official, &om); err != nil || theirErr != nil || m["=a"] != 1 || om["a"] != 1 {
+		t.Errorf("read back: ours %v %v, theirs %v %v", m, err, om, theirErr)
+	}
+	data, err := bson.Marshal(map[textWays]int{"=a": 1})
+	official, theirErr = theirs.Marshal(map[textWays]int{"=a": 1})
+	if err != nil || theirErr != nil || !bytes.Equal(data, official) {
+		t.Errorf("a string with MarshalText: ours %v %v, theirs %v %v", bson.Raw(data), err, bson.Raw(official), theirErr)
+	}
+	var k, ok map[textWays]int
+	if err, theirErr := bson.Unmarshal(data, &k), theirs.Unmarshal(data, &ok); err != nil || theirErr != nil || k["=a"] != 1 || ok["a"] != 1 {
+		t.Errorf("read back: ours %v %v, theirs %v %v", k, err, ok, theirErr)
+	}
+	inside := map[encoding.TextMarshaler]int{(*valueText)(nil): 1}
+	ours, err = bson.Marshal(inside)
+	onlyOurs(t, "a nil pointer in an interface", err, safely(func() error { _, err := theirs.Marshal(inside); return err }))
+	if bson.Raw(ours).String() != `{"":1}` {
+		t.Errorf("a nil pointer in an interface is written as %v", bson.Raw(ours))
+	}
 }
 
 // promise is a stream that promises a document of 32 MiB and ends.

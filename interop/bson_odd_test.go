@@ -2,6 +2,7 @@ package interop
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,6 +36,9 @@ type (
 	textKey   int
 	stringKey string
 	madeKey   struct{}
+	valueText struct{ s string }
+	refText   struct{ s string }
+	refKey    struct{ s string }
 )
 
 var emptyDoc = []byte{5, 0, 0, 0, 0}
@@ -52,6 +56,9 @@ func (z *pZeroer) IsZero() bool                             { return z.A == 7 }
 func (k textKey) MarshalText() ([]byte, error)              { return fmt.Appendf(nil, "k%d", int(k)), nil }
 func (k stringKey) MarshalText() ([]byte, error)            { return []byte("T" + string(k)), nil }
 func (k madeKey) MarshalKey() (string, error)               { return "m", nil }
+func (k valueText) MarshalText() ([]byte, error)            { return []byte(k.s), nil }
+func (k *refText) MarshalText() ([]byte, error)             { return []byte("r" + k.s), nil }
+func (k *refKey) MarshalKey() (string, error)               { return "k" + k.s, nil }
 
 // Structs with all kinds of fields.
 type (
@@ -174,6 +181,9 @@ func oddValues() []odd {
 	add("", hook{}, &hook{}, &pointerHook{}, valueHook{}, &valueHook{}, &pvHook{}, (*hook)(nil), (*valueHook)(nil), []hook{{}}, []pointerHook{{}}, &struct{ P pointerHook }{}, failing{},
 		map[textKey]int{1: 1}, map[stringKey]int{"a": 1}, map[madeKey]int{{}: 1}, map[bool]int{true: 1}, map[float64]int{1.5: 1}, map[any]int{"a": 1}, map[*int]int{pone: 1}, map[[2]int]int{{1}: 1},
 		map[int8]int{-1: 1}, map[uint64]int{math.MaxUint64: 1}, map[time.Time]int{time.Unix(0, 0).UTC(): 1}, map[nString]nString{"a": "b"})
+	add("", map[*valueText]int{nil: 1}, map[*valueText]int{{"a"}: 1}, map[*refText]int{nil: 1}, map[*refText]int{{"a"}: 1}, map[refText]int{{"a"}: 1}, map[*refKey]int{nil: 1}, map[*refKey]int{{"a"}: 1},
+		map[*madeKey]int{nil: 1}, map[any]int{valueText{"a"}: 1}, map[any]int{nil: 1}, map[any]int{7: 1}, map[encoding.TextMarshaler]int{valueText{"a"}: 1},
+		map[encoding.TextMarshaler]int{nil: 1}, map[fmt.Stringer]int{nil: 1}, map[any]int{}, map[float64]int{}, map[error]int{})
 	add("", embedded{}, embHidden{unexported{1}}, embPointer{}, embPointer{&Exported{1}}, embPInline{}, embPInline{&Exported{1}}, pInline{}, pInline{&Exported{2}}, embNamed{}, sameKey{}, sameDeep{}, hidesDeep{},
 		mapInline{map[string]int{"a": 1}, 2}, mapInline{map[string]int{"x": 1}, 2}, mapInline{}, intMapInline{map[int]int{1: 1}}, twoInline{}, intInline{}, recursive{N: &recursive{V: 1}}, skips{c: 1}, nils{},
 		omits{}, omits{A: 1, F: struct{ X int }{1}, I: 0, K: zeroer{7}, L: &zeroer{7}, N: true}, omits{L: &zeroer{1}, I: (*int)(nil), C: []int{}, D: map[string]int{}}, &omits{},
