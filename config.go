@@ -27,16 +27,22 @@ type Config struct {
 	AuthMechanism                        string             // "SCRAM-SHA-256", "SCRAM-SHA-1"; empty: what the server offers
 	AuthMechanismProperties              map[string]string  // of the mechanism
 	AuthSource                           string             // the database that holds the user; empty: Database, else "admin"
+	Compressors                          []string           // "snappy", "zlib", "zstd", in order of preference; none: messages are not compressed
 	ConnectTimeout                       *time.Duration     // for one connection with its handshake; nil: 10 s, 0: no limit
 	DirectConnection                     bool               // talk to the one host given, whatever it is, and to no other
 	EnableOverloadRetargeting            bool               // retry at another member of the set when one was overloaded
 	HeartbeatFrequency                   time.Duration      // between checks of a member; 0: 10 s, at least 500 ms
+	LoadBalanced                         *bool              // the one host is a load balancer; nil: as the TXT record of SRVHost says, else false
 	LocalThreshold                       *time.Duration     // width of the latency window; nil: 15 ms
 	MaxAdaptiveRetries                   *int               // retries of an operation, of any kind, once a server was overloaded; nil: 2
 	MaxConnecting                        int                // connections being opened at a time, for each member; 0: 2
 	MaxIdleTime                          time.Duration      // of an unused connection; 0: no limit
 	MaxPoolSize                          *int               // connections for each member; nil: 100, 0: no limit
 	MinPoolSize                          int                // connections for each member that are kept open
+	ProxyHost                            string             // a SOCKS5 proxy that every connection goes through; empty: none
+	ProxyPort                            int                // 0: 1080
+	ProxyUsername                        string             // with ProxyPassword, or neither
+	ProxyPassword                        string             // never shown
 	ReadConcern                          *concern.Read      // option readConcernLevel
 	ReadPreference                       *readpref.ReadPref // options readPreference, readPreferenceTags, maxStalenessSeconds
 	ReplicaSet                           string             // the set's name, which every member must bear; empty: whatever the seeds say
@@ -45,6 +51,7 @@ type Config struct {
 	ServerMonitoringMode                 string             // "auto", "stream" or "poll"; empty: auto
 	ServerSelectionTimeout               time.Duration      // how long an operation waits for a member that can serve it; 0: 30 s
 	Timeout                              time.Duration      // of a whole operation whose context has no deadline; 0: no limit. Option timeoutMS
+	SRVHost                              string             // of a mongodb+srv string: the name whose SRV record in DNS lists the hosts
 	TLS                                  bool               // options tls and ssl; implied by TLSConfig and by the other TLS options
 	TLSCAFile                            string             // PEM file of the authorities to trust; empty: the system's
 	TLSCertificateKeyFile                string             // PEM file of this client's certificate (its chain may follow) and key
@@ -56,6 +63,7 @@ type Config struct {
 	TLSDisableCertificateRevocationCheck bool               // take no notice of revocations; there is no such check yet in any case
 	WaitQueueTimeout                     time.Duration      // how long an operation waits for a connection; 0: as its context says
 	WriteConcern                         *concern.Write     // options w, journal, wTimeoutMS
+	ZlibCompressionLevel                 *int               // 0 (none) to 9 (best); nil or -1: zlib's own choice
 
 	// BSON says how Go values become BSON and the other way round: the switches of package bson, for everything that this
 	// client writes and reads. Databases and collections may have their own. What results of the driver itself hold, such as
@@ -99,6 +107,9 @@ func (c Config) Format(s fmt.State, verb rune) {
 	}
 	if c.TLSCertificateKeyFilePassword != "" {
 		c.TLSCertificateKeyFilePassword = veiled
+	}
+	if c.ProxyPassword != "" {
+		c.ProxyPassword = veiled
 	}
 	if len(c.AuthMechanismProperties) > 0 {
 		props := make(map[string]string, len(c.AuthMechanismProperties))

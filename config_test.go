@@ -65,30 +65,38 @@ func TestSlaveOkMeansSecondaryPreferred(t *testing.T) {
 func TestUnusableConfigurationsAreRefusedByName(t *testing.T) {
 	base := func() *Config { return &Config{Hosts: []string{"a"}} }
 	for words, edit := range map[string]func(*Config){
-		"no host":               func(c *Config) { c.Hosts = nil },
-		"host is empty":         func(c *Config) { c.Hosts = []string{""} },
-		"port":                  func(c *Config) { c.Hosts = []string{"a:99999"} },
-		"not a host":            func(c *Config) { c.Hosts = []string{"a:b:c"} },
-		"directConnection":      func(c *Config) { c.Hosts, c.DirectConnection = []string{"a", "b"}, true },
-		"user name":             func(c *Config) { c.Password = "s3cr3t" },
-		"needs a user":          func(c *Config) { c.AuthMechanism = "SCRAM-SHA-256" },
-		"MAGIC":                 func(c *Config) { c.AuthMechanism, c.Username = "MAGIC", "joe" },
-		"minPoolSize (5)":       func(c *Config) { c.MinPoolSize, c.MaxPoolSize = 5, new(3) },
-		"maxPoolSize":           func(c *Config) { c.MaxPoolSize = new(-1) },
-		"maxAdaptiveRetries":    func(c *Config) { c.MaxAdaptiveRetries = new(-1) },
-		"maxConnecting":         func(c *Config) { c.MaxConnecting = -1 },
-		"heartbeatFrequencyMS":  func(c *Config) { c.HeartbeatFrequency = time.Millisecond },
-		"HeartbeatTimeout":      func(c *Config) { c.HeartbeatTimeout = -time.Second },
-		"HeartbeatTimeout is 1": func(c *Config) { c.HeartbeatTimeout = time.Millisecond },
-		"localThresholdMS":      func(c *Config) { c.LocalThreshold = new(-time.Second) },
-		"timeoutMS":             func(c *Config) { c.Timeout = -1 },
-		"serverMonitoringMode":  func(c *Config) { c.ServerMonitoringMode = "guess" },
-		"appName":               func(c *Config) { c.AppName = strings.Repeat("x", 129) },
-		"maxStaleness":          func(c *Config) { c.ReadPreference = readpref.Nearest(readpref.MaxStaleness(30 * time.Second)) },
-		"write concern":         func(c *Config) { c.WriteConcern = concern.W(-1) },
-		"tlsCAFile":             func(c *Config) { c.TLSCAFile = filepath.Join(t.TempDir(), "none") },
-		"tlsCertificateKeyFile": func(c *Config) { c.TLSCertificateKeyFile = filepath.Join(t.TempDir(), "none") },
-		"tlsInsecure":           func(c *Config) { c.TLSInsecure, c.TLSAllowInvalidHostnames = true, true },
+		"no host":                          func(c *Config) { c.Hosts = nil },
+		"host is empty":                    func(c *Config) { c.Hosts = []string{""} },
+		"port":                             func(c *Config) { c.Hosts = []string{"a:99999"} },
+		"not a host":                       func(c *Config) { c.Hosts = []string{"a:b:c"} },
+		"directConnection":                 func(c *Config) { c.Hosts, c.DirectConnection = []string{"a", "b"}, true },
+		"user name":                        func(c *Config) { c.Password = "s3cr3t" },
+		"needs a user":                     func(c *Config) { c.AuthMechanism = "SCRAM-SHA-256" },
+		"MAGIC":                            func(c *Config) { c.AuthMechanism, c.Username = "MAGIC", "joe" },
+		"minPoolSize (5)":                  func(c *Config) { c.MinPoolSize, c.MaxPoolSize = 5, new(3) },
+		"maxPoolSize":                      func(c *Config) { c.MaxPoolSize = new(-1) },
+		"maxAdaptiveRetries":               func(c *Config) { c.MaxAdaptiveRetries = new(-1) },
+		"maxConnecting":                    func(c *Config) { c.MaxConnecting = -1 },
+		"heartbeatFrequencyMS":             func(c *Config) { c.HeartbeatFrequency = time.Millisecond },
+		"HeartbeatTimeout":                 func(c *Config) { c.HeartbeatTimeout = -time.Second },
+		"HeartbeatTimeout is 1":            func(c *Config) { c.HeartbeatTimeout = time.Millisecond },
+		"localThresholdMS":                 func(c *Config) { c.LocalThreshold = new(-time.Second) },
+		"timeoutMS":                        func(c *Config) { c.Timeout = -1 },
+		"serverMonitoringMode":             func(c *Config) { c.ServerMonitoringMode = "guess" },
+		"appName":                          func(c *Config) { c.AppName = strings.Repeat("x", 129) },
+		"maxStaleness":                     func(c *Config) { c.ReadPreference = readpref.Nearest(readpref.MaxStaleness(30 * time.Second)) },
+		"write concern":                    func(c *Config) { c.WriteConcern = concern.W(-1) },
+		"no compressor":                    func(c *Config) { c.Compressors = []string{"lz4"} },
+		"zlibCompressionLevel":             func(c *Config) { c.ZlibCompressionLevel = new(10) },
+		"need a proxyHost":                 func(c *Config) { c.ProxyPort = 1080 },
+		"need each other":                  func(c *Config) { c.ProxyHost, c.ProxyUsername = "p", "joe" },
+		"proxyPort is":                     func(c *Config) { c.ProxyHost, c.ProxyPort = "p", 70000 },
+		"takes one host, and 2":            func(c *Config) { c.Hosts, c.LoadBalanced = []string{"a", "b"}, new(true) },
+		"loadBalanced=true and replicaSet": func(c *Config) { c.ReplicaSet, c.LoadBalanced = "rs0", new(true) },
+		"loadBalanced=true and direct":     func(c *Config) { c.DirectConnection, c.LoadBalanced = true, new(true) },
+		"tlsCAFile":                        func(c *Config) { c.TLSCAFile = filepath.Join(t.TempDir(), "none") },
+		"tlsCertificateKeyFile":            func(c *Config) { c.TLSCertificateKeyFile = filepath.Join(t.TempDir(), "none") },
+		"tlsInsecure":                      func(c *Config) { c.TLSInsecure, c.TLSAllowInvalidHostnames = true, true },
 	} {
 		c := base()
 		edit(c)
@@ -114,7 +122,7 @@ func TestUnusableConfigurationsAreRefusedByName(t *testing.T) {
 
 func TestUnsupportedOptionsAreNotPassedOver(t *testing.T) {
 	for _, uri := range []string{"mongodb+srv://a.b.c", "mongodb://a/?loadBalanced=true", "mongodb://a/?proxyHost=p"} {
-		if _, err := ParseURI(uri); !mongoerr.IsConfig(err) || !strings.Contains(err.Error(), "not supported yet") {
+		if _, err := Connect(t.Context(), uri); !mongoerr.IsConfig(err) || !strings.Contains(err.Error(), "not supported yet") {
 			t.Errorf("%s: %v", uri, err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func TestConfigAndClientPrintNoSecret(t *testing.T) {
-	cfg := must[*sextant.Config](t)(sextant.ParseURI("mongodb://joe:s3cr3t@localhost/?authMechanismProperties=SERVICE_NAME:s3cr3t"))
+	cfg := must[*sextant.Config](t)(sextant.ParseURI("mongodb://joe:s3cr3t@localhost/?authMechanismProperties=SERVICE_NAME:s3cr3t&proxyHost=p&proxyUsername=joe&proxyPassword=s3cr3t"))
 	cl := must[*sextant.Client](t)(sextant.ConnectConfig(context.Background(), &sextant.Config{Hosts: []string{"localhost"}, Username: "joe", Password: "s3cr3t"}))
 	defer cl.Close(context.Background())
 	var logged strings.Builder

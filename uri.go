@@ -30,9 +30,6 @@ func ParseURI(uri string) (*Config, error) {
 	if err != nil {
 		return nil, mongoerr.Wrap(mongoerr.StageConfig, err, "%s", err.Error())
 	}
-	if err := unsupported(u); err != nil {
-		return nil, err
-	}
 	c := fromURI(u)
 	if err := c.fromReadOptions(u); err != nil {
 		return nil, err
@@ -51,16 +48,17 @@ func fromURI(u *connstring.URI) *Config {
 	return &Config{
 		Hosts: u.Hosts, Username: u.Username, Password: u.Password, Database: u.Database,
 		AppName: u.AppName, AuthMechanism: u.AuthMechanism, AuthMechanismProperties: u.AuthMechanismProperties,
-		AuthSource:       u.AuthSource,
-		ConnectTimeout:   millisPointer(u.ConnectTimeoutMS),
+		AuthSource:  u.AuthSource,
+		Compressors: u.Compressors, ConnectTimeout: millisPointer(u.ConnectTimeoutMS),
 		DirectConnection: given(u.DirectConnection), HeartbeatFrequency: millis(u.HeartbeatFrequencyMS),
 		EnableOverloadRetargeting: given(u.EnableOverloadRetargeting), MaxAdaptiveRetries: u.MaxAdaptiveRetries,
-		LocalThreshold: millisPointer(u.LocalThresholdMS),
-		MaxConnecting:  given(u.MaxConnecting), MaxIdleTime: millis(u.MaxIdleTimeMS),
+		LoadBalanced: u.LoadBalanced, LocalThreshold: millisPointer(u.LocalThresholdMS),
+		MaxConnecting: given(u.MaxConnecting), MaxIdleTime: millis(u.MaxIdleTimeMS),
 		MaxPoolSize: u.MaxPoolSize, MinPoolSize: given(u.MinPoolSize),
+		ProxyHost: u.ProxyHost, ProxyPort: given(u.ProxyPort), ProxyUsername: u.ProxyUsername, ProxyPassword: u.ProxyPassword,
 		ReplicaSet: u.ReplicaSet, RetryReads: u.RetryReads, RetryWrites: u.RetryWrites,
-		ServerMonitoringMode: u.ServerMonitoringMode, ServerSelectionTimeout: millis(u.ServerSelectionTimeoutMS),
-		Timeout: millis(u.TimeoutMS), WaitQueueTimeout: millis(u.WaitQueueTimeoutMS),
+		ServerMonitoringMode: u.ServerMonitoringMode, SRVHost: u.SRVHost, ServerSelectionTimeout: millis(u.ServerSelectionTimeoutMS),
+		Timeout: millis(u.TimeoutMS), WaitQueueTimeout: millis(u.WaitQueueTimeoutMS), ZlibCompressionLevel: u.ZlibCompressionLevel,
 	}
 }
 
@@ -142,19 +140,6 @@ func given[V any](p *V) (v V) {
 		v = *p
 	}
 	return v
-}
-
-// unsupported refuses what would change whom the client talks to, or how safely, if it were passed over.
-func unsupported(u *connstring.URI) error {
-	switch {
-	case u.Scheme == connstring.SchemeSRV:
-		return configError("mongodb+srv is not supported yet: list the hosts in a string that begins with mongodb://")
-	case given(u.LoadBalanced):
-		return configError("loadBalanced=true is not supported yet")
-	case u.ProxyHost != "":
-		return configError("proxyHost is not supported yet")
-	}
-	return nil
 }
 
 // withoutEffect warns of options that are understood but change nothing.

@@ -2,6 +2,7 @@ package sextant
 
 import (
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,7 +14,7 @@ import (
 
 // validate says what cannot be used whatever the servers say. With Strict, that is also any warning.
 func (c *Config) validate() error {
-	for _, check := range []func() error{c.checkHosts, c.checkAuth, c.checkPool, c.checkTimes, c.checkModes, c.checkTexts} {
+	for _, check := range []func() error{c.checkHosts, c.checkAuth, c.checkPool, c.checkTimes, c.checkModes, c.checkTexts, c.checkProxy, c.checkCompression, c.checkLoadBalanced} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -30,6 +31,8 @@ func (c *Config) validate() error {
 
 func (c *Config) checkHosts() error {
 	switch {
+	case c.SRVHost != "":
+		return configError("mongodb+srv is not supported yet: list the hosts in a string that begins with mongodb://")
 	case len(c.Hosts) == 0:
 		return configError("no host is given")
 	case c.DirectConnection && len(c.Hosts) > 1:
@@ -151,4 +154,46 @@ func (c *Config) checkModes() error {
 		return configError("appName has %d bytes: at most 128 are allowed", len(c.AppName))
 	}
 	return nil
+}
+
+var compressors = []string{"snappy", "zlib", "zstd"}
+
+func (c *Config) checkCompression() error {
+	for _, name := range c.Compressors {
+		if !slices.Contains(compressors, name) {
+			return configError("there is no compressor %q; there are %s", name, strings.Join(compressors, ", "))
+		}
+	}
+	if n := c.ZlibCompressionLevel; n != nil && (*n < -1 || *n > 9) {
+		return configError("zlibCompressionLevel is %d: -1 to 9 is possible", *n)
+	}
+	return nil
+}
+
+func (c *Config) checkProxy() error {
+	switch {
+	case c.ProxyHost == "" && (c.ProxyPort != 0 || c.ProxyUsername != "" || c.ProxyPassword != ""):
+		return configError("proxyPort, proxyUsername and proxyPassword need a proxyHost")
+	case (c.ProxyUsername == "") != (c.ProxyPassword == ""):
+		return configError("proxyUsername and proxyPassword need each other")
+	case c.ProxyPort < 0 || c.ProxyPort > 65535:
+		return configError("proxyPort is %d: it must be a number from 1 to 65535", c.ProxyPort)
+	case c.ProxyHost != "":
+		return configError("proxyHost is not supported yet")
+	}
+	return nil
+}
+
+func (c *Config) checkLoadBalanced() error {
+	switch {
+	case !given(c.LoadBalanced):
+		return nil
+	case len(c.Hosts) > 1:
+		return configError("loadBalanced=true takes one host, and %d are given", len(c.Hosts))
+	case c.ReplicaSet != "":
+		return configError("loadBalanced=true and replicaSet must not be given together")
+	case c.DirectConnection:
+		return configError("loadBalanced=true and directConnection=true must not be given together")
+	}
+	return configError("loadBalanced=true is not supported yet")
 }
