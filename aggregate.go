@@ -11,6 +11,7 @@ import (
 // AggregateOptions are the options of Aggregate and AggregateDatabase; zero fields are not sent.
 type AggregateOptions struct {
 	ReadPreference           *readpref.ReadPref // of this call alone; nil inherits
+	Selector                 Selector           // of this call alone; nil: none
 	AllowDiskUse             *bool
 	BatchSize                int32
 	BypassDocumentValidation *bool // for $out and $merge
@@ -64,7 +65,7 @@ func (h *handle) aggregate(ctx context.Context, pipeline any, o *AggregateOption
 	c.optDoc("let", o.Let)
 	c.millis("maxTimeMS", o.MaxTime)
 	c.rawData = o.RawData
-	op := h.read(c, o.ReadPreference)
+	op := h.read(c, route{o.ReadPreference, o.Selector})
 	if writes {
 		op.WriteConcern, op.Retryable, op.OutMerge = h.set.writeConcern, false, true
 	}

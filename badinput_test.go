@@ -218,8 +218,9 @@ func TestUseAfterCloseIsATypedError(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if v := cl.Explain(sextant.Want{Write: true}); v.Sentence != "no member serves a write: the client is closed" || !errors.Is(v.Cause, sextant.ErrClientClosed) {
-		t.Errorf("Explain: %v", v)
+	v, err := cl.Explain(testContext(t), sextant.Want{Write: true})
+	if v.Sentence != "no member serves a write: the client is closed" || !errors.Is(v.Cause, sextant.ErrClientClosed) || !errors.Is(err, sextant.ErrClientClosed) {
+		t.Errorf("Explain: %v, %v", v, err)
 	}
 	if err := cur.Close(testContext(t)); err != nil {
 		t.Error(err)

@@ -1,6 +1,7 @@
 package sextant_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -119,10 +120,15 @@ func TestMessagesOfWrongArgumentsSayEachThingOnce(t *testing.T) {
 
 func TestSeedThatNeverAnswersIsCalledSilent(t *testing.T) {
 	cl := connect(t, "mongodb://"+silent(t), func(c *sextant.Config) { c.ServerSelectionTimeout = time.Second })
-	if v := cl.Explain(sextant.Want{}); !strings.Contains(v.Sentence, "not checked yet") {
-		t.Errorf("before anybody asked: %s", v.Sentence)
+	if v, err := cl.Explain(testContext(t), sextant.Want{}); !strings.Contains(v.Sentence, "silent for 1 s") || err != nil {
+		t.Errorf("after the first answer was due: %s, %v", v.Sentence, err)
 	}
-	refuse(t, 5*time.Second, ping(cl), mongoerr.IsSelection, "silent for 1 s")
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	if v, err := connect(t, "mongodb://"+silent(t)).Explain(ended, sextant.Want{}); !strings.Contains(v.Sentence, "not checked yet") || !errors.Is(err, context.Canceled) {
+		t.Errorf("before anybody has answered: %s, %v", v.Sentence, err)
+	}
+	refuse(t, 5*time.Second, ping(cl), mongoerr.IsSelection, "silent for 2 s")
 }
 
 func TestTLSOnOneSideOnlyIsToldInTheFirstLine(t *testing.T) {

@@ -85,6 +85,13 @@ type Config struct {
 
 	// Dial opens the sockets; nil: a net.Dialer. network is "tcp" or "unix".
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// AddressMap says where a member is to be dialled that the set advertises under another address, as behind a tunnel, a
+	// port forward or the wall of a container: dial is a "host:port" in the place of the advertised one, tlsServerName the
+	// name that its certificate is for. What is left empty stays as advertised, the name too: a certificate is checked for
+	// the advertised host however the member is reached. The advertised address goes on to name the member everywhere; Hosts
+	// shows both. It is called for every connection, and by Hosts, from many goroutines, and should be quick; a panic is the
+	// error of the connection. Seeds are mapped too.
+	AddressMap func(advertised string) (dial, tlsServerName string)
 	// TLSConfig is used as it is, but for a ServerName that is empty: that becomes the member's host name.
 	TLSConfig *tls.Config
 	// Logger takes the warnings of the configuration, and what the client has to say later; nil: nothing is logged.

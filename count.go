@@ -13,6 +13,7 @@ import (
 // CountOptions are the options of CountDocuments; zero fields are not sent.
 type CountOptions struct {
 	ReadPreference *readpref.ReadPref // of this call alone; nil inherits
+	Selector       Selector           // of this call alone; nil: none
 	Collation      *Collation
 	Comment        any
 	Hint           any
@@ -25,6 +26,7 @@ type CountOptions struct {
 // EstimatedDocumentCountOptions are the options of EstimatedDocumentCount; zero fields are not sent.
 type EstimatedDocumentCountOptions struct {
 	ReadPreference *readpref.ReadPref
+	Selector       Selector
 	Comment        any // 4.4.14 and later
 	MaxTime        time.Duration
 	RawData        *bool
@@ -49,7 +51,7 @@ func (h *handle) countDocuments(ctx context.Context, filter any, o *CountOptions
 	c.hint(o.Hint)
 	c.millis("maxTimeMS", o.MaxTime)
 	c.rawData = o.RawData
-	op := h.read(c, o.ReadPreference)
+	op := h.read(c, route{o.ReadPreference, o.Selector})
 	var n int64
 	op.Decode = func(reply bson.Raw, r operation.Result) error {
 		rest, err := firstBatch(reply)
@@ -106,7 +108,7 @@ func (c *Collection[T]) EstimatedDocumentCount(ctx context.Context, opts ...Esti
 	cm.any("comment", o.Comment)
 	cm.millis("maxTimeMS", o.MaxTime)
 	cm.rawData = o.RawData
-	op := c.h.read(cm, o.ReadPreference)
+	op := c.h.read(cm, route{o.ReadPreference, o.Selector})
 	var n int64
 	op.Decode = func(reply bson.Raw, r operation.Result) error {
 		var ok bool

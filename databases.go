@@ -13,6 +13,7 @@ import (
 // ListDatabasesOptions are the options of ListDatabases and ListDatabaseNames; zero fields are not sent.
 type ListDatabasesOptions struct {
 	ReadPreference      *readpref.ReadPref // not inherited; nil is the primary
+	Selector            Selector           // nil: none
 	AuthorizedDatabases *bool              // only those the user may read
 	Comment             any
 }
@@ -59,7 +60,7 @@ func (cl *Client) listDatabases(ctx context.Context, filter any, nameOnly bool, 
 	c.flag("nameOnly", nameOnly)
 	c.opt("authorizedDatabases", o.AuthorizedDatabases)
 	c.any("comment", o.Comment)
-	op := h.list(c, o.ReadPreference)
+	op := h.list(c, route{o.ReadPreference, o.Selector})
 	res := &ListDatabasesResult{Databases: []DatabaseInfo{}}
 	op.Decode = func(reply bson.Raw, r operation.Result) error {
 		if err := res.decode(reply); err != nil {
@@ -91,10 +92,10 @@ func (r *ListDatabasesResult) decode(reply bson.Raw) error {
 
 // list is the Op of a listing. Listings go to the primary unless the call says otherwise (specifications "enumerate
 // databases", "enumerate collections", "enumerate indexes"): what is inherited was meant for documents.
-func (h *handle) list(c *cmd, rp *readpref.ReadPref) *operation.Op {
-	return &operation.Op{
-		Name: c.name, DB: h.db, Coll: h.coll, Kind: operation.Read, Append: c.append, ReadPref: rp, Retryable: true,
-	}
+func (h *handle) list(c *cmd, r route) *operation.Op {
+	op := &operation.Op{Name: c.name, DB: h.db, Coll: h.coll, Kind: operation.Read, Append: c.append, Retryable: true}
+	h.direct(c, op, r)
+	return op
 }
 
 // DropOptions are the options of the Drop methods; zero fields are not sent.

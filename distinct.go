@@ -13,6 +13,7 @@ import (
 // DistinctOptions are the options of Distinct; zero fields are not sent.
 type DistinctOptions struct {
 	ReadPreference *readpref.ReadPref // of this call alone; nil inherits
+	Selector       Selector           // of this call alone; nil: none
 	Collation      *Collation
 	Comment        any
 	Hint           any // 7.1
@@ -38,7 +39,7 @@ func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, fil
 	cm.hint(o.Hint)
 	cm.millis("maxTimeMS", o.MaxTime)
 	cm.rawData = o.RawData
-	op := c.h.read(cm, o.ReadPreference)
+	op := c.h.read(cm, route{o.ReadPreference, o.Selector})
 	out := []V{}
 	op.Decode = func(reply bson.Raw, r operation.Result) (err error) {
 		values, ok := reply.Lookup("values").ArrayOK()

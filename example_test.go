@@ -174,9 +174,12 @@ func ExampleClient_Explain() {
 	client, _, end := exampleCollection("explain")
 	defer end()
 
-	v := client.Explain(sextant.Want{ReadPreference: readpref.Secondary(readpref.Tags("dc", "moon"))})
+	v, err := client.Explain(context.Background(), sextant.Want{ReadPreference: readpref.Secondary(readpref.Tags("dc", "moon"))})
+	if err != nil {
+		log.Fatal(err)
+	}
 	for _, m := range v.Members {
-		_ = fmt.Sprintln(m.Address, m.Eligible, m.Rule)
+		_ = fmt.Sprintln(m.Address, m.Eligible, m.Rule, m.Chance) // the whole verdict prints as v.String()
 	}
 	fmt.Println(len(v.Eligible()), "members may serve it")
 	// Output: 0 members may serve it

@@ -23,6 +23,7 @@ const (
 // FindOptions are the options of Find; zero fields are not sent.
 type FindOptions struct {
 	ReadPreference      *readpref.ReadPref // of this call alone; nil inherits the collection's
+	Selector            Selector           // of this call alone; nil: none
 	AllowDiskUse        *bool              // for a sort (4.4)
 	AllowPartialResults *bool              // from a sharded cluster of which a part is down
 	BatchSize           int32              // documents a round trip; 0 is the server's choice
@@ -47,6 +48,7 @@ type FindOptions struct {
 // FindOneOptions are the options of FindOne; zero fields are not sent.
 type FindOneOptions struct {
 	ReadPreference      *readpref.ReadPref
+	Selector            Selector
 	AllowPartialResults *bool
 	Collation           *Collation
 	Comment             any
@@ -85,7 +87,7 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 	}
 	full := o.find()
 	cm := findCmd(&c.h, filter, &full)
-	op := c.h.read(cm, o.ReadPreference)
+	op := c.h.read(cm, full.route())
 	found := false
 	op.Decode = func(reply bson.Raw, r operation.Result) error {
 		rest, err := firstBatch(reply)
@@ -114,7 +116,7 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 // find is the same query as a Find of one document in a single batch.
 func (o *FindOneOptions) find() FindOptions {
 	return FindOptions{
-		ReadPreference: o.ReadPreference, AllowPartialResults: o.AllowPartialResults, Collation: o.Collation,
+		ReadPreference: o.ReadPreference, Selector: o.Selector, AllowPartialResults: o.AllowPartialResults, Collation: o.Collation,
 		Comment: o.Comment, Hint: o.Hint, Let: o.Let, Max: o.Max, Min: o.Min, MaxTime: o.MaxTime,
 		Projection: o.Projection, ReturnKey: o.ReturnKey, ShowRecordID: o.ShowRecordID, Skip: o.Skip, Sort: o.Sort,
 		RawData: o.RawData, Limit: -1,
@@ -131,8 +133,10 @@ func (h *handle) find(ctx context.Context, filter any, o *FindOptions) (*batches
 		h: h, op: "find", decoder: h.set.bson.NewBatch(), limit: limit, batchSize: size, tailable: o.CursorType != NonTailable, maxAwait: o.MaxAwaitTime,
 	}
 	b.setComment(c, o.Comment)
-	return b, b.open(ctx, c, h.read(c, o.ReadPreference))
+	return b, b.open(ctx, c, h.read(c, o.route()))
 }
+
+func (o *FindOptions) route() route { return route{o.ReadPreference, o.Selector} }
 
 // findNumbers turns limit and batch size, of which negative ones ask for a single batch, into what the command takes
 // ("find, getMore and killCursors commands", "mapping OP_QUERY behavior").

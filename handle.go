@@ -5,7 +5,6 @@ import (
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/internal/operation"
-	"github.com/sextantdb/sextant/readpref"
 )
 
 // handle is what every operation of a database or a collection starts from: the client, the namespace and the
@@ -53,14 +52,18 @@ func (h *handle) encoded(c *cmd) *cmd {
 	return c
 }
 
-// read fills in what all reads have: a read preference, the call's own or else the inherited one, the read concern,
-// and one retry.
-func (h *handle) read(c *cmd, rp *readpref.ReadPref) *operation.Op {
-	set := h.set.override(rp, nil, nil)
-	return &operation.Op{
-		Name: c.name, DB: h.db, Coll: h.coll, Kind: operation.Read, Append: c.append,
-		ReadPref: set.readPref, ReadConcern: set.readConcern, Retryable: true,
+// read fills in what all reads have: where to go, as the call says or else as is inherited, the read concern, and one
+// retry.
+func (h *handle) read(c *cmd, r route) *operation.Op {
+	if r.pref == nil {
+		r.pref = h.set.readPref
 	}
+	op := &operation.Op{
+		Name: c.name, DB: h.db, Coll: h.coll, Kind: operation.Read, Append: c.append,
+		ReadConcern: h.set.readConcern, Retryable: true,
+	}
+	h.direct(c, op, r)
+	return op
 }
 
 // write fills in what all writes have. No read preference reaches a write: its target is the primary, always.

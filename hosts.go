@@ -2,8 +2,6 @@ package sextant
 
 import (
 	"context"
-	"time"
-
 	"github.com/sextantdb/sextant/event"
 	"github.com/sextantdb/sextant/internal/topology"
 	"github.com/sextantdb/sextant/readpref"
@@ -11,20 +9,22 @@ import (
 
 // Want describes an operation whose routing is asked about. The zero value is a read as this client makes it.
 type Want struct {
-	Write          bool               // a write; ReadPreference is then of no account
+	Write          bool               // a write; the rest is then of no account
 	ReadPreference *readpref.ReadPref // of a read; nil is the client's
+	Selector       Selector           // of a read; nil: none
 }
 
 func (cl *Client) want(w Want) topology.Want {
 	if w.Write {
 		return topology.Want{Write: true}
 	}
-	return topology.Want{ReadPref: cl.set.override(w.ReadPreference, nil, nil).effectiveReadPref()}
+	return topology.Want{ReadPref: cl.set.override(w.ReadPreference, nil, nil).effectiveReadPref(), Selector: w.Selector}
 }
 
-// Hosts is what the client knows about the deployment and each of its members at this moment: kind, round-trip time,
-// lag, tags, the last error and its stage, the numbers of its pool. It does no I/O: right after Connect all members
-// are Unknown (WaitReady waits until one can serve, Refresh asks all of them).
+// Hosts is what the client knows about the deployment and each of its members at this moment: the address by which the
+// set knows it and the one that is dialled, its kind and since when (Member.Health, State and StateStr say it in the words
+// of old), round trips, lag, tags, election, the last error and its stage, its last hello, the numbers of its pool. It does
+// no I/O: right after Connect all members are Unknown (WaitReady waits until one can serve, Refresh asks all of them).
 func (cl *Client) Hosts() event.Topology { return cl.cluster.Topology() }
 
 // Refresh asks every member for its state now and returns when all have answered or failed, or ctx has ended. It is not
@@ -39,15 +39,25 @@ func (cl *Client) Refresh(ctx context.Context) error {
 	return cl.cluster.Refresh(ctx)
 }
 
-// Explain says for each member why an operation like this one would, or would not, go there at this moment. It does no
-// I/O. The verdict's first line is the answer in plain words; a failed selection carries the same verdict.
-func (cl *Client) Explain(w Want) event.Verdict {
-	v := cl.cluster.Description().Explain(cl.want(w), time.Now())
-	if cl.closed.Load() {
-		v.Members, v.Cause = nil, ErrClientClosed
-		v.Sentence = "no member serves " + v.Want + ": " + ErrClientClosed.Error()
+// Explain says for each member why an operation like this one would, or would not, go there at this moment, by which rule
+// and with which numbers, and how likely each of those that may serve is to be taken. The verdict's first line is the answer
+// in plain words; a failed selection carries the same verdict, and so do its log line and its event.
+//
+// A member that was never asked is waited for, as long as ctx lasts but for a second at most, so that Explain has something
+// to say right after Connect; otherwise no I/O is done. That nobody serves is no error. An error is a nil context, one that
+// ended while members were waited for, or a closed client; the verdict is given all the same.
+func (cl *Client) Explain(ctx context.Context, w Want) (event.Verdict, error) {
+	if ctx == nil {
+		return event.Verdict{}, argument("Explain", "", "the context is nil")
 	}
-	return v
+	want := cl.want(w)
+	if err := cl.ready("Explain", ""); err != nil {
+		v := event.Verdict{Want: want.String(), Cause: ErrClientClosed}
+		v.Sentence = "no member serves " + v.Want + ": " + ErrClientClosed.Error()
+		return v, err
+	}
+	err := cl.cluster.FirstAnswers(ctx)
+	return cl.cluster.Explain(want), err
 }
 
 // WaitReady waits until some member can serve an operation like this one: for programs that want to fail at their start

@@ -144,6 +144,7 @@ func indexName(keys bson.Raw) string {
 // ListIndexesOptions are the options of ListIndexes; zero fields are not sent.
 type ListIndexesOptions struct {
 	ReadPreference *readpref.ReadPref // not inherited; nil is the primary
+	Selector       Selector           // nil: none
 	BatchSize      int32
 	Comment        any
 	RawData        *bool
@@ -182,7 +183,7 @@ func (c *Collection[T]) ListIndexes(ctx context.Context, opts ...ListIndexesOpti
 	cm.rawData = o.RawData
 	b := &batches{h: &c.h, op: cm.name, decoder: new(bson.Batch), batchSize: o.BatchSize}
 	b.setComment(cm, o.Comment)
-	err = b.open(ctx, cm, c.h.list(cm, o.ReadPreference))
+	err = b.open(ctx, cm, c.h.list(cm, route{o.ReadPreference, o.Selector}))
 	if mongoerr.Code(err) == mongoerr.CodeNamespaceNotFound {
 		return []IndexInfo{}, nil
 	}

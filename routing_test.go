@@ -191,11 +191,11 @@ func TestExplainAndHostsShowEachMember(t *testing.T) {
 			t.Errorf("%+v", m)
 		}
 	}
-	v := cl.Explain(sextant.Want{ReadPreference: readpref.Secondary()})
+	v := must[event.Verdict](t)(cl.Explain(testContext(t), sextant.Want{ReadPreference: readpref.Secondary()}))
 	if got := v.Eligible(); len(got) == 0 || len(v.Members) != 3 {
 		t.Errorf("%v", v)
 	}
-	if got := cl.Explain(sextant.Want{Write: true}).Eligible(); len(got) != 1 || got[0] != set.Primary().Addr() {
+	if got := must[event.Verdict](t)(cl.Explain(testContext(t), sextant.Want{Write: true})).Eligible(); len(got) != 1 || got[0] != set.Primary().Addr() {
 		t.Errorf("a write would go to %v", got)
 	}
 	if err := cl.Refresh(testContext(t)); err != nil {

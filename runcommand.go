@@ -14,12 +14,14 @@ type RunCommandOptions struct {
 	// ReadPreference chooses the member. It is not inherited: nil is the primary, as the server cannot know whether a
 	// command of yours may run elsewhere.
 	ReadPreference *readpref.ReadPref
+	Selector       Selector // nil: none
 }
 
-// RunCommandCursorOptions are the options of RunCommandCursor. All but ReadPreference are for the later batches: what
-// the first should have belongs into the command.
+// RunCommandCursorOptions are the options of RunCommandCursor. All but those that choose the member are for the later batches:
+// what the first should have belongs into the command.
 type RunCommandCursorOptions struct {
 	ReadPreference *readpref.ReadPref // not inherited; nil is the primary
+	Selector       Selector           // nil: none
 	BatchSize      int32
 	Comment        any
 	CursorType     CursorType // as the command asks for it
@@ -41,7 +43,7 @@ func RunCommandAs[R any](ctx context.Context, d *Database, command any, opts ...
 		return out, err
 	}
 	c := d.h.plain(command)
-	op := d.h.command(c, o.ReadPreference)
+	op := d.h.command(c, route{o.ReadPreference, o.Selector})
 	op.Decode = func(reply bson.Raw, r operation.Result) error {
 		return decodeInto(d.h.set.bson, reply, &out, c.name, c.ns, r.Server)
 	}
@@ -63,7 +65,7 @@ func RunCommandCursor[R any](ctx context.Context, d *Database, command any, opts
 	}
 	b := &batches{h: &d.h, op: c.name, decoder: d.h.set.bson.NewBatch(), batchSize: o.BatchSize, tailable: o.CursorType != NonTailable, maxAwait: o.MaxAwaitTime}
 	b.setComment(c, o.Comment)
-	if err := b.open(ctx, c, d.h.command(c, o.ReadPreference)); err != nil {
+	if err := b.open(ctx, c, d.h.command(c, route{o.ReadPreference, o.Selector})); err != nil {
 		return nil, err
 	}
 	return &Cursor[R]{b: b}, nil
@@ -89,6 +91,8 @@ func (h *handle) plain(command any) *cmd {
 }
 
 // command is the Op of a command that inherits nothing and is not retried.
-func (h *handle) command(c *cmd, rp *readpref.ReadPref) *operation.Op {
-	return &operation.Op{Name: c.name, DB: h.db, Kind: operation.Command, Append: c.append, ReadPref: rp}
+func (h *handle) command(c *cmd, r route) *operation.Op {
+	op := &operation.Op{Name: c.name, DB: h.db, Kind: operation.Command, Append: c.append}
+	h.direct(c, op, r)
+	return op
 }

@@ -93,7 +93,8 @@ type PoolStats struct {
 
 // Member is what the client knows about one server. Durations are 0, times zero and texts empty while unknown.
 type Member struct {
-	Address string // as the topology names it, lower case
+	Address string // as the topology names it, lower case: a seed as it was given, or as the set advertises the member
+	Dialled string // where it is looked for: Address, unless Config.AddressMap says otherwise
 	Me      string // as the member names itself
 	Kind    Kind
 	SetName string
@@ -115,7 +116,7 @@ type Member struct {
 	LastUpdate, Since time.Time // last hello or failure; when it came into this Kind
 	LastError         error     // why it is Unknown, or the last failure of its pool
 	LastErrorStage    string    // "dial", "auth" ...
-	Hello             bson.Raw  // the last hello reply whole
+	Hello             bson.Raw  // the last hello reply whole, also while the member is Unknown; nil if there was none
 	Pool              PoolStats // filled in by the client, zero inside topology events
 }
 

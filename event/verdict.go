@@ -1,6 +1,7 @@
 package event
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -21,7 +22,9 @@ type MemberVerdict struct {
 	Address  string
 	Kind     Kind
 	Eligible bool
-	Rule     string // the rule that let it stay or made it fall, with its numbers: "40 ms > 2 ms + 15 ms"
+	Rule     string  // the rule that let it stay or made it fall, with its numbers: "40 ms > 2 ms + 15 ms"
+	Load     int     // operations of this client that use a connection to the member or wait for one; of eligible members
+	Chance   float64 // that the next such operation goes there: of two candidates taken at random the less loaded one
 	RTT      time.Duration
 	Lag      time.Duration
 	LagKnown bool
@@ -49,11 +52,22 @@ func (v Verdict) String() string {
 	return b.String()
 }
 
-// String is one line: "+ db1:27017 RSSecondary: 2 ms <= 2 ms + 15 ms" or "- db2:27017 RSPrimary: ...".
+// String is one line: "+ db1:27017 RSSecondary: 2 ms <= 2 ms + 15 ms, 3 operations under way, chance 67 %", or
+// "- db2:27017 RSPrimary: ...". A chance that is certain is not told.
 func (m MemberVerdict) String() string {
 	sign := "- "
 	if m.Eligible {
 		sign = "+ "
 	}
-	return sign + m.Address + " " + m.Kind.String() + ": " + m.Rule
+	s := sign + m.Address + " " + m.Kind.String() + ": " + m.Rule
+	if !m.Eligible || m.Chance >= 1 || m.Chance == 0 && m.Load == 0 { // certain, or not worked out
+		return s
+	}
+	switch {
+	case m.Load == 1:
+		s += ", 1 operation under way"
+	case m.Load > 1:
+		s += fmt.Sprintf(", %d operations under way", m.Load)
+	}
+	return s + fmt.Sprintf(", chance %.3g %%", 100*m.Chance)
 }

@@ -41,7 +41,7 @@ func explainCommand() *cobra.Command {
 		}
 		defer client.Close(context.WithoutCancel(ctx))
 		look(ctx, client)
-		verdict := client.Explain(sextant.Want{ReadPreference: pref})
+		verdict, _ := client.Explain(ctx, sextant.Want{ReadPreference: pref}) // who has not answered in time is in the verdict
 		if err := printVerdict(c.OutOrStdout(), verdict, json); err != nil {
 			return err
 		}
@@ -104,10 +104,11 @@ type verdictJSON struct {
 }
 
 type memberJSON struct {
-	Address  string `json:"address"`
-	Kind     string `json:"kind"`
-	Eligible bool   `json:"eligible"`
-	Rule     string `json:"rule"`
+	Address  string  `json:"address"`
+	Kind     string  `json:"kind"`
+	Eligible bool    `json:"eligible"`
+	Rule     string  `json:"rule"`
+	Chance   float64 `json:"chance"`
 }
 
 func printVerdict(w io.Writer, v event.Verdict, json bool) error {
@@ -117,7 +118,7 @@ func printVerdict(w io.Writer, v event.Verdict, json bool) error {
 	}
 	j := verdictJSON{Want: v.Want, Verdict: v.Sentence, Members: make([]memberJSON, len(v.Members))}
 	for i, m := range v.Members {
-		j.Members[i] = memberJSON{m.Address, m.Kind.String(), m.Eligible, m.Rule}
+		j.Members[i] = memberJSON{m.Address, m.Kind.String(), m.Eligible, m.Rule, m.Chance}
 	}
 	return printJSON(w, j)
 }

@@ -73,7 +73,7 @@ func look(ctx context.Context, c *sextant.Client) event.Topology {
 // trouble says why operations cannot reach the set, although monitors may: nobody answers, or the user may not log in.
 func trouble(ctx context.Context, c *sextant.Client) error {
 	anybody := readpref.Nearest()
-	if v := c.Explain(sextant.Want{ReadPreference: anybody}); len(v.Eligible()) == 0 {
+	if v, _ := c.Explain(ctx, sextant.Want{ReadPreference: anybody}); len(v.Eligible()) == 0 {
 		return errors.New(v.Sentence)
 	}
 	_, err := c.Database("admin").RunCommand(ctx, bson.D{{Key: "ping", Value: 1}}, sextant.RunCommandOptions{ReadPreference: anybody})

@@ -73,8 +73,9 @@ func run(ctx context.Context, out io.Writer, uri string) error {
 		}
 		fmt.Fprintln(out)
 	}
-	fmt.Fprintln(out, client.Explain(sextant.Want{ReadPreference: readpref.Secondary(readpref.Tags("dc", "moon"))}))
-	return nil
+	verdict, err := client.Explain(ctx, sextant.Want{ReadPreference: readpref.Secondary(readpref.Tags("dc", "moon"))})
+	fmt.Fprintln(out, verdict)
+	return err
 }
 
 // serve reads 30 times and counts who answered.

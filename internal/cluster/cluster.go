@@ -163,8 +163,10 @@ func (c *Cluster) Topology() event.Topology {
 	v := c.view.Load()
 	t := v.desc.View()
 	for i := range t.Members {
-		if s := v.servers[t.Members[i].Address]; s != nil {
-			t.Members[i].Pool = s.pool.Stats()
+		m := &t.Members[i]
+		m.Dialled, _, _ = c.cfg.Conn.Mapped(m.Address)
+		if s := v.servers[m.Address]; s != nil {
+			m.Pool = s.pool.Stats()
 		}
 	}
 	return t

@@ -29,33 +29,52 @@ func (c *Cluster) SelectFor(ctx context.Context, w topology.Want, operation stri
 	}
 	quiet := c.cfg.Monitor == nil || c.cfg.Monitor.Selection == nil
 	if quiet {
-		if s := c.view.Load().pick(w); s != nil {
+		s, fault := c.view.Load().pick(w)
+		if fault != nil {
+			return nil, faultError(c.Explain(w), fault)
+		}
+		if s != nil {
 			return s, nil
 		}
 	}
 	return c.await(ctx, w, event.SelectionEvent{Operation: operation, OperationID: id, Want: w.String()})
 }
 
-// pick is a candidate, nil if there is none.
-func (v *view) pick(w topology.Want) *Server {
+// pick is a candidate, nil if there is none. The error is that of the caller's selector.
+func (v *view) pick(w topology.Want) (*Server, error) {
 	if memorable(&w) {
 		servers := v.recall(w)
 		i := topology.PickIndex(len(servers), func(i int) int { return servers[i].Load() }, chance)
 		if i < 0 {
-			return nil
+			return nil, nil
 		}
-		return servers[i]
+		return servers[i], nil
 	}
-	found := v.desc.Candidates(w, time.Time{})
+	found, fault := v.desc.Choose(w)
 	switch len(found) {
 	case 0:
-		return nil
+		return nil, fault
 	case 1:
-		return v.servers[found[0].Addr]
+		return v.servers[found[0].Addr], nil
 	}
 	load := func(i int) int { return v.servers[found[i].Addr].Load() }
-	return v.servers[topology.Pick(found, load, chance).Addr]
+	return v.servers[topology.Pick(found, load, chance).Addr], nil
 }
+
+// explain is the verdict on a view, with the chance of each candidate.
+func (v *view) explain(w topology.Want, now time.Time) event.Verdict {
+	out := v.desc.Explain(w, now)
+	topology.WithLoads(&out, func(address string) int {
+		if s := v.servers[address]; s != nil {
+			return s.Load()
+		}
+		return 0
+	})
+	return out
+}
+
+// Explain says for each member why an operation would, or would not, go there now.
+func (c *Cluster) Explain(w topology.Want) event.Verdict { return c.view.Load().explain(w, time.Now()) }
 
 // await is Select with events and patience.
 func (c *Cluster) await(ctx context.Context, w topology.Want, e event.SelectionEvent) (*Server, error) {
@@ -68,20 +87,25 @@ func (c *Cluster) await(ctx context.Context, w topology.Want, e event.SelectionE
 	defer nag.Stop()
 	for waiting := false; ; {
 		v := c.view.Load()
-		if s := v.pick(w); s != nil {
+		s, fault := v.pick(w)
+		if s != nil {
 			e.Server = s.addr
 			tell(event.SelectionSucceeded)
 			return s, nil
 		}
 		err := c.hopeless(v, w)
-		if err == nil && w.Address != "" && failedSince(v.desc.Server(w.Address), start) {
-			err = selectionError(v.desc.Explain(w, time.Now()), waitedFor(start))
+		switch {
+		case err != nil:
+		case fault != nil:
+			err = faultError(v.explain(w, time.Now()), fault)
+		case w.Address != "" && failedSince(v.desc.Server(w.Address), start):
+			err = selectionError(v.explain(w, time.Now()), waitedFor(start))
 		}
 		if err == nil {
 			if !waiting {
 				waiting = true
 				e.Remaining = c.cfg.ServerSelectionTimeout
-				e.Verdict = v.desc.Explain(w, start)
+				e.Verdict = v.explain(w, start)
 				tell(event.SelectionWaiting)
 			}
 			c.RequestCheckAll()
@@ -117,7 +141,7 @@ func (c *Cluster) failure(w topology.Want, start time.Time, cause error) error {
 	if errors.Is(cause, mongoerr.ErrClientClosed) {
 		return closedError()
 	}
-	verdict := c.Description().Explain(w, time.Now())
+	verdict := c.Explain(w)
 	e := selectionError(verdict, waitedFor(start))
 	if cause == nil {
 		e.TimedOut = true
@@ -145,6 +169,16 @@ func selectionError(v event.Verdict, remark string) *mongoerr.Error {
 	return e
 }
 
+// faultError is the error of a selection whose selector panicked. Should the selector behave when it is asked for the
+// verdict, the error is still that of the panic.
+func faultError(v event.Verdict, fault error) *mongoerr.Error {
+	if v.Cause == nil || topology.Short(v.Cause) != topology.Short(fault) {
+		v.Sentence = "no member serves " + v.Want + ": " + topology.Short(fault)
+		v.Cause = fault
+	}
+	return selectionError(v, "")
+}
+
 // told is a cause that the message holds already.
 type told struct{ cause error }
 
@@ -169,14 +203,14 @@ func (c *Cluster) hopeless(v *view, w topology.Want) error {
 		if e, ok := err.(*mongoerr.Error); ok && e.Stage == mongoerr.StageConfig {
 			return e
 		}
-		return selectionError(v.desc.Explain(w, time.Now()), "")
+		return selectionError(v.explain(w, time.Now()), "")
 	}
 	if err := lockedOut(v.desc); err != nil {
 		return err
 	}
 	gone := w.Address != "" && v.desc.Server(w.Address) == nil
 	if gone || v.desc.Hopeless(w) || unresolvable(v.desc) || refused(v.desc) {
-		return selectionError(v.desc.Explain(w, time.Now()), "")
+		return selectionError(v.explain(w, time.Now()), "")
 	}
 	return nil
 }
@@ -233,30 +267,4 @@ func (c *Cluster) Reachable() bool {
 		}
 	}
 	return false
-}
-
-// Refresh has every member checked anew and waits for the answers, or for the end of ctx.
-func (c *Cluster) Refresh(ctx context.Context) error {
-	if c.closed.Load() {
-		return closedError()
-	}
-	c.Start()
-	if c.cfg.Topology.LoadBalanced {
-		return nil // nothing is monitored
-	}
-	waits := map[*monitor]<-chan struct{}{}
-	for _, s := range c.view.Load().servers {
-		waits[s.monitor] = s.monitor.refresh()
-	}
-	for m, checked := range waits {
-		select {
-		case <-checked:
-		case <-m.ctx.Done():
-		case <-ctx.Done():
-			return mongoerr.Wrap(mongoerr.StageSelection, ctx.Err(), "not all members answered in time")
-		case <-c.closing:
-			return closedError()
-		}
-	}
-	return nil
 }

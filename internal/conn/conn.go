@@ -29,7 +29,10 @@ type Options struct {
 	Credential *Credential // nil: no authentication
 	TLS        *tls.Config // nil: no TLS. An empty ServerName means the host of the address.
 	// Dial opens the socket; nil means net.Dialer with keep-alive. network is "tcp" or "unix".
-	Dial           func(ctx context.Context, network, addr string) (net.Conn, error)
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// AddressMap says where to dial for an address, and for which name TLS asks there; nil, or what it leaves empty: the
+	// address itself. Everything else, errors too, goes by the address. It must be safe for concurrent use.
+	AddressMap     func(addr string) (dial, tlsServerName string)
 	ConnectTimeout time.Duration // for all of Open: dial, TLS, hello, authentication; 0: only the context limits it
 	LoadBalanced   bool          // greet with hello and loadBalanced: true
 	Monitor        bool          // a monitor's connection: never authenticates, never asks for mechanisms

@@ -3,6 +3,7 @@ package conn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"time"
@@ -54,15 +55,19 @@ func newConn(nc net.Conn, addr string) *Conn {
 
 // dial opens the socket and, if asked, TLS on it.
 func dial(ctx context.Context, addr string, o *Options) (net.Conn, error) {
+	to, name, err := o.Mapped(addr)
+	if err != nil {
+		return nil, dialError(ctx, addr, err)
+	}
 	network := "tcp"
-	if strings.HasSuffix(addr, ".sock") {
+	if strings.HasSuffix(to, ".sock") {
 		network = "unix"
 	}
 	open := o.Dial
 	if open == nil {
 		open = dialer.DialContext
 	}
-	nc, err := open(ctx, network, addr)
+	nc, err := open(ctx, network, to)
 	if err == nil && nc == nil {
 		err = errors.New("the Dial function returned neither a connection nor an error")
 	}
@@ -72,7 +77,29 @@ func dial(ctx context.Context, addr string, o *Options) (net.Conn, error) {
 	if o.TLS == nil {
 		return nc, nil
 	}
-	return secure(ctx, nc, addr, o.TLS)
+	tls := o.TLS
+	if name != "" {
+		tls = tls.Clone()
+		tls.ServerName = name
+	}
+	return secure(ctx, nc, addr, tls)
+}
+
+// Mapped is what AddressMap says of an address: where to dial, the address itself where it says nothing, and the name for
+// TLS, empty where it says nothing. An error is a panic of the func.
+func (o *Options) Mapped(addr string) (dial, name string, err error) {
+	if o.AddressMap == nil {
+		return addr, "", nil
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			dial, name, err = addr, "", fmt.Errorf("the AddressMap function panicked: %v", r)
+		}
+	}()
+	if dial, name = o.AddressMap(addr); dial == "" {
+		dial = addr
+	}
+	return dial, name, nil
 }
 
 // dialer keeps idle sockets alive as the specification recommends, so that a silent firewall does not drop them.

@@ -16,7 +16,7 @@ import (
 func (d *Description) Explain(w Want, now time.Time) event.Verdict {
 	t := trial{d: d, w: &w, why: make([]reason, len(d.Servers)), now: now}
 	found := t.run()
-	v := event.Verdict{Want: w.String(), Topology: d.Kind, SetName: d.SetName, Cause: d.cause(&w, len(found))}
+	v := event.Verdict{Want: w.String(), Topology: d.Kind, SetName: d.SetName, Cause: t.cause(len(found))}
 	for i, s := range d.Servers {
 		m := event.MemberVerdict{Address: s.Addr, Kind: s.Kind, RTT: s.RTT, Tags: s.Tags, Rule: oneLine(t.text(i, now))}
 		m.Eligible = t.why[i].rule == ruleOnly || t.why[i].rule == ruleWindow
@@ -38,12 +38,16 @@ func oneLine(text string) string {
 }
 
 // cause is the failure that most likely explains why nobody serves.
-func (d *Description) cause(w *Want, found int) error {
+func (t *trial) cause(found int) error {
+	d := t.d
 	if found > 0 {
 		return nil
 	}
-	if err := d.Invalid(*w); err != nil {
+	if err := d.Invalid(*t.w); err != nil {
 		return err
+	}
+	if t.fault != nil {
+		return t.fault
 	}
 	for _, s := range d.Servers {
 		if s.Err != nil {
@@ -87,6 +91,9 @@ func (t *trial) text(i int, now time.Time) string {
 		}
 		return fmt.Sprintf("tags %v do not match %s", own, readpref.FormatTagSets(t.w.ReadPref.TagSets()))
 	case ruleSelector:
+		if t.fault != nil {
+			return Short(t.fault)
+		}
 		return "dropped by the caller's selector"
 	}
 	return "was not considered"

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sextantdb/sextant/event"
+	"github.com/sextantdb/sextant/mongoerr"
 	"github.com/sextantdb/sextant/readpref"
 )
 
@@ -15,6 +16,8 @@ type trial struct {
 	w   *Want
 	why []reason  // nil if nobody asks
 	now time.Time // of the asking
+
+	fault error // what the caller's selector panicked with
 }
 
 // rule is what let a server stay or made it fall.
@@ -234,7 +237,7 @@ func (t *trial) selected(set []int) []int {
 	for n, i := range set {
 		members[n] = t.d.member(t.d.Servers[i])
 	}
-	chosen := t.w.Selector(members)
+	chosen := t.ask(members)
 	return t.keep(set, func(i int, s *Server) bool {
 		if slices.ContainsFunc(chosen, func(m event.Member) bool { return m.Address == s.Addr }) {
 			return true
@@ -242,6 +245,16 @@ func (t *trial) selected(set []int) []int {
 		t.mark(i, reason{rule: ruleSelector})
 		return false
 	})
+}
+
+// ask runs the caller's selector. One that panics chooses nobody.
+func (t *trial) ask(members []event.Member) (chosen []event.Member) {
+	defer func() {
+		if r := recover(); r != nil {
+			chosen, t.fault = nil, mongoerr.New(mongoerr.StageSelection, "the caller's selector panicked: %v", r)
+		}
+	}()
+	return t.w.Selector(members)
 }
 
 // window keeps the members whose average round trip is at most the threshold above the shortest.

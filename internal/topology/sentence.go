@@ -25,6 +25,9 @@ func (t *trial) sentence(found int) string {
 	if err := d.Invalid(*w); err != nil {
 		return head + Short(err)
 	}
+	if t.fault != nil {
+		return head + Short(t.fault)
+	}
 	if d.Kind == event.Single && len(d.Servers) == 1 && mongoerr.IsConfig(d.Servers[0].Err) {
 		return head + Short(d.Servers[0].Err)
 	}

@@ -71,13 +71,13 @@ func unknown(addr string, since time.Time) *Server {
 }
 
 // failed is s after a failure: everything it told is forgotten, save its round trips, which a streamed hello without a
-// sample of its own will need.
+// sample of its own will need, and the reply itself, which is for people to read.
 func (s *Server) failed(err error, tv TopologyVersion, now time.Time) *Server {
 	u := unknown(s.Addr, s.Since)
 	if s.Kind.Known() {
 		u.Since = now
 	}
-	u.Err, u.TopologyVersion, u.LastUpdate, u.samples, u.PoolErr = err, tv, now, s.samples, s.PoolErr
+	u.Err, u.TopologyVersion, u.LastUpdate, u.samples, u.PoolErr, u.Hello = err, tv, now, s.samples, s.PoolErr, s.Hello
 	return u
 }
 

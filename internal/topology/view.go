@@ -23,7 +23,7 @@ func (d *Description) View() event.Topology {
 // member is a server as users see it.
 func (d *Description) member(s *Server) event.Member {
 	m := event.Member{
-		Address: s.Addr, Me: s.Me, Kind: s.Kind, SetName: s.SetName, Tags: s.Tags, Primary: s.Primary,
+		Address: s.Addr, Dialled: s.Addr, Me: s.Me, Kind: s.Kind, SetName: s.SetName, Tags: s.Tags, Primary: s.Primary,
 		RTT: s.RTT, MinRTT: s.MinRTT, LastWrite: s.LastWrite,
 		Hosts: s.Hosts, Passives: s.Passives, Arbiters: s.Arbiters, Hidden: s.Hidden,
 		ElectionID: s.ElectionID, SetVersion: s.SetVersion.N, MinWire: s.MinWire, MaxWire: s.MaxWire,

@@ -19,7 +19,7 @@ type Want struct {
 	OutMerge       bool               // a read that ends in a write ($out, $merge): members before 5.0 do that on the primary alone
 
 	// Selector is the caller's own rule. It gets the suitable members before the latency window and returns those that
-	// it lets stay. It may run more than once.
+	// it lets stay. It may run more than once. What it panics with is the error of the selection.
 	Selector func([]event.Member) []event.Member
 }
 
@@ -84,14 +84,28 @@ func (d *Description) fillPlain() {
 // Candidates returns the members that may serve, after suitability, the caller's selector and the latency window; none
 // if nobody may. Do not change the slice: for a write and the plain modes it is made once a description.
 func (d *Description) Candidates(w Want, _ time.Time) []*Server {
+	found, _ := d.Choose(w)
+	return found
+}
+
+// Choose is Candidates with the error of a selector that panicked.
+func (d *Description) Choose(w Want) ([]*Server, error) {
 	if i, ok := w.plain(); ok {
-		return d.plain[i]
+		return d.plain[i], nil
 	}
-	return d.pick(&w)
+	other := w // what w is copied to goes to the heap, w itself does not
+	t := trial{d: d, w: &other}
+	found := t.servers()
+	return found, t.fault
 }
 
 func (d *Description) pick(w *Want) []*Server {
 	t := trial{d: d, w: w}
+	return t.servers()
+}
+
+func (t *trial) servers() []*Server {
+	d := t.d
 	found := t.run()
 	if len(found) == 0 {
 		return nil
@@ -150,32 +164,6 @@ func (d *Description) Invalid(w Want) error {
 // is left to hear news from.
 func (d *Description) Hopeless(w Want) bool {
 	return d.Invalid(w) != nil || len(d.Servers) == 0 && !d.cfg.SRV
-}
-
-// Pick chooses among candidates: two at random, and of these the one with the lower load (server selection,
-// "operationCount-based selection"). load tells the operations in progress of candidate i; rnd(n) is a random number
-// in [0, n). It is nil if there are no candidates.
-func Pick(candidates []*Server, load func(i int) int, rnd func(n int) int) *Server {
-	if i := PickIndex(len(candidates), load, rnd); i >= 0 {
-		return candidates[i]
-	}
-	return nil
-}
-
-// PickIndex is Pick among n candidates that are told by their number; -1 if there are none.
-func PickIndex(n int, load func(i int) int, rnd func(n int) int) int {
-	if n < 2 {
-		return n - 1
-	}
-	a := rnd(n)
-	b := rnd(n - 1)
-	if b >= a {
-		b++
-	}
-	if load(b) < load(a) {
-		a = b
-	}
-	return a
 }
 
 func isDeprioritized(w *Want, addr string) bool { return slices.Contains(w.Deprioritized, addr) }
