@@ -52,13 +52,13 @@ func loadBSON(dir string) ([]Case, error) {
 		}
 		stem := strings.TrimSuffix(filepath.Base(path), ".json")
 		for i, c := range f.Valid {
-			cases = append(cases, Case{bsonCase(stem, "valid", i, c.Description), c.run})
+			cases = append(cases, Case{Name: bsonCase(stem, "valid", i, c.Description), Run: c.run})
 		}
 		for i, c := range f.DecodeErrors {
-			cases = append(cases, Case{bsonCase(stem, "decodeErrors", i, c.Description), c.decode})
+			cases = append(cases, Case{Name: bsonCase(stem, "decodeErrors", i, c.Description), Run: c.decode})
 		}
 		for i, c := range f.ParseErrors {
-			cases = append(cases, Case{bsonCase(stem, "parseErrors", i, c.Description), func() error { return c.parse(f.Type == "0x13") }})
+			cases = append(cases, Case{Name: bsonCase(stem, "parseErrors", i, c.Description), Run: func() error { return c.parse(f.Type == "0x13") }})
 		}
 	}
 	return cases, nil
@@ -233,7 +233,7 @@ func loadVectors(dir string) ([]Case, error) {
 		}
 		for _, c := range f.Tests {
 			c.key = f.Key
-			cases = append(cases, Case{strings.TrimSuffix(filepath.Base(path), ".json") + "/" + c.Description, c.run})
+			cases = append(cases, Case{Name: strings.TrimSuffix(filepath.Base(path), ".json") + "/" + c.Description, Run: c.run})
 		}
 	}
 	return cases, nil

@@ -20,8 +20,9 @@ import (
 
 // Case is one case of a specification's tests.
 type Case struct {
-	Name string // file and description; unique in its suite
-	Run  func() error
+	Name  string // file and description; unique in its suite
+	Run   func() error
+	Timed bool // it waits: it is run on fake time, in a bubble of testing/synctest
 }
 
 // Count is how a suite went.

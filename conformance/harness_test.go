@@ -31,7 +31,7 @@ func TestHarnessReportsFlippedExpectations(t *testing.T) {
 			var failed []string
 			for _, c := range cases {
 				known[c.Name] = true
-				if c.Run() != nil {
+				if c.run(t) != nil {
 					failed = append(failed, c.Name)
 				}
 			}

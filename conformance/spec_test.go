@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/sextantdb/sextant/conformance/corpus"
 )
@@ -26,6 +27,8 @@ var suites = []suite{
 	{"server-selection", "pure", 103, loadServerSelection, flipSelection},
 	{"max-staleness", "pure", 32, loadMaxStaleness, flipSelection},
 	{"server-discovery-and-monitoring", "pure", 186, loadSDAM, flipSDAM},
+	{"connection-monitoring-and-pooling", "unit", 26, loadCMAP("unit"), flipCMAP},
+	{"connection-monitoring-and-pooling", "integration", 7, loadCMAP("integration"), flipCMAP},
 	{"connection-string", "pure", 98, loadURIs, flipURIs},
 	{"uri-options", "pure", 159, loadURIs, flipURIs},
 }
@@ -89,10 +92,19 @@ func TestSpec(t *testing.T) {
 	}
 }
 
+// run runs the case, on fake time if it waits.
+func (c *Case) run(t *testing.T) (err error) {
+	if !c.Timed {
+		return c.Run()
+	}
+	synctest.Test(t, func(*testing.T) { err = c.Run() })
+	return err
+}
+
 // runCase runs and counts one case. A case on the list of skips must fail.
 func runCase(t *testing.T, s suite, c Case, skips []Skip) {
 	listed := slices.ContainsFunc(skips, func(k Skip) bool { return k.Spec == s.spec && k.Case == c.Name })
-	err := c.Run()
+	err := c.run(t)
 	switch {
 	case err == nil && listed:
 		t.Errorf("passes, but is on the list of skips: take it off")

@@ -95,9 +95,12 @@ type PoolEvent struct {
 	Duration     time.Duration
 	Interrupt    bool // PoolCleared: connections in use are closed too
 	Generation   uint64
-	MaxSize      int // PoolCreated, as are the next two
-	MinSize      int
-	MaxIdle      time.Duration
+	// The settings of the pool: of PoolCreated alone.
+	MaxSize       int // 0: no limit
+	MinSize       int
+	MaxConnecting int
+	MaxIdle       time.Duration // 0: no limit
+	WaitTimeout   time.Duration // 0: no limit
 }
 
 // HeartbeatType says how far a check of a member has come.

@@ -105,15 +105,17 @@ func (b *book) dialed(c *Conn, now time.Time) (w *waiter, reason string) {
 	return b.place(c, now)
 }
 
-// dialFailed enters a failed dial. The waiter it was made for, if there is one, must be told; a dial of an older
-// generation concerns nobody any more.
-func (b *book) dialFailed(c *Conn) *waiter {
-	b.pending.remove(c)
-	if c.gen != b.gen || b.waiting.n <= b.pending.n {
+// blame is the waiter for whom the dial of c was made, if there is one: it has failed, and the waiter must be told. A
+// dial of an older generation concerns nobody any more. The connection stays in the ledger until dialFailed.
+func (b *book) blame(c *Conn) *waiter {
+	if c.gen != b.gen || b.waiting.n < b.pending.n {
 		return nil
 	}
 	return b.waiting.pop()
 }
+
+// dialFailed takes a connection that could not be opened out of the ledger.
+func (b *book) dialFailed(c *Conn) { b.pending.remove(c) }
 
 // checkIn enters a connection that comes back. A reason says that it must be closed.
 func (b *book) checkIn(c *Conn, broken bool, now time.Time) (w *waiter, reason string) {
@@ -145,11 +147,12 @@ type sweep struct {
 	changed bool      // the pool was ready before
 	drops   []dropped // idle connections
 	failed  []*waiter
-	cut     []*Conn // busy and pending connections to interrupt
+	aborted []*Conn // pending connections that left the ledger: their dials must be ended
+	cut     []*Conn // busy connections to interrupt; they stay in the ledger until they come back
 }
 
 // clear starts a new generation and pauses the pool. The connections in use are closed when they come back, or at once
-// if interrupt is set.
+// if interrupt is set; dials go on, or end too.
 func (b *book) clear(cause error, interrupt bool) sweep {
 	if b.status == closed {
 		return sweep{}
@@ -159,7 +162,8 @@ func (b *book) clear(cause error, interrupt bool) sweep {
 	b.status, b.cause = paused, cause
 	b.empty(&s, event.ReasonStale)
 	if interrupt {
-		s.cut = b.busy.all(b.pending.all(nil))
+		s.cut = b.busy.all(nil)
+		s.aborted = b.pending.empty()
 	}
 	return s
 }
@@ -169,7 +173,7 @@ func (b *book) shut() sweep {
 	s := sweep{changed: b.status != closed}
 	b.status = closed
 	b.empty(&s, event.ReasonPoolClosed)
-	s.cut = b.pending.all(nil)
+	s.aborted = b.pending.empty()
 	return s
 }
 

@@ -155,7 +155,8 @@ func (s *machine) dialed(t *rapid.T) {
 
 func (s *machine) dialFails(t *rapid.T) {
 	c := pick(t, &s.pend)
-	got := s.b.dialFailed(c)
+	got := s.b.blame(c)
+	s.b.dialFailed(c)
 	out(&s.m.pending, c.id)
 	var want *waiter
 	if c.gen == s.m.gen && len(s.m.waiting) > len(s.m.pending) {
@@ -201,15 +202,16 @@ func (s *machine) sweep(t *rapid.T, got sweep, gone status, cutBusy, cutPending 
 	if !slices.Equal(got.failed, s.m.waiting) {
 		t.Fatal("other waiters failed than those who waited, or in another order")
 	}
-	cut := 0
+	cut, aborted := 0, 0
 	if cutBusy {
-		cut += len(s.m.busy)
+		cut = len(s.m.busy)
 	}
 	if cutPending {
-		cut += len(s.m.pending)
+		aborted = len(s.m.pending)
+		s.m.pending, s.pend = nil, nil
 	}
-	if len(got.cut) != cut {
-		t.Fatalf("%d connections cut, want %d", len(got.cut), cut)
+	if len(got.cut) != cut || len(got.aborted) != aborted {
+		t.Fatalf("%d connections cut and %d dials ended, want %d and %d", len(got.cut), len(got.aborted), cut, aborted)
 	}
 	s.m.status, s.m.idle, s.m.waiting, s.wait = gone, nil, nil, nil
 }

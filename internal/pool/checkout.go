@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -36,7 +37,7 @@ func (p *Pool) CheckOutWatching(ctx context.Context, watch Watch) (*Conn, error)
 			return p.wait(ctx, start, drops, watch)
 		}
 		if start.Sub(c.since) < aliveAfter {
-			p.publish(event.PoolEvent{Type: event.ConnectionCheckOut, ConnectionID: c.id, Duration: time.Since(start)})
+			p.checkedOut(c, start)
 			p.unlock()
 			closeAll(drops)
 			return c, nil
@@ -47,7 +48,7 @@ func (p *Pool) CheckOutWatching(ctx context.Context, watch Watch) (*Conn, error)
 		p.mu.Lock()
 		if alive {
 			c.since = start // looked at
-			p.publish(event.PoolEvent{Type: event.ConnectionCheckOut, ConnectionID: c.id, Duration: time.Since(start)})
+			p.checkedOut(c, start)
 			p.unlock()
 			return c, nil
 		}
@@ -62,12 +63,12 @@ func (p *Pool) CheckOutWatching(ctx context.Context, watch Watch) (*Conn, error)
 // wait is CheckOut when nothing is idle. It is called with mu held.
 func (p *Pool) wait(ctx context.Context, start time.Time, drops []dropped, watch Watch) (*Conn, error) {
 	if err := p.refusal(); err != nil {
-		p.publish(event.PoolEvent{Type: event.CheckOutFailed, Reason: reasonOf(err), Err: err, Duration: time.Since(start)})
+		p.failCheckOut(start, err)
 		p.unlock()
 		closeAll(drops)
 		return nil, err
 	}
-	w := &waiter{got: make(chan delivery, 1)}
+	w := &waiter{got: make(chan delivery, 1), start: start}
 	p.book.wait(w)
 	p.dialMore(false)
 	p.unlock()
@@ -84,31 +85,42 @@ func (p *Pool) wait(ctx context.Context, start time.Time, drops []dropped, watch
 		if watch != nil {
 			var leave bool
 			if changed, leave = watch(); leave {
-				return p.leave(w, start)
+				return p.leave(w)
 			}
 		}
 		select {
 		case d := <-w.got:
-			return p.served(d, start)
+			return d.conn, d.err
 		case <-ctx.Done():
-			return nil, p.giveUp(w, ctx.Err(), start)
+			return p.giveUp(w, ctx.Err())
 		case <-timeout:
-			return nil, p.giveUp(w, nil, start)
+			return p.giveUp(w, nil)
 		case <-changed:
 		}
 	}
 }
 
+// checkedOut tells, under mu, that a connection was handed out.
+func (p *Pool) checkedOut(c *Conn, start time.Time) {
+	p.publish(event.PoolEvent{Type: event.ConnectionCheckOut, ConnectionID: c.id, Duration: time.Since(start)})
+}
+
+// failCheckOut tells, under mu, that somebody gets no connection.
+func (p *Pool) failCheckOut(start time.Time, err error) {
+	p.publish(event.PoolEvent{Type: event.CheckOutFailed, Reason: reasonOf(err), Err: err, Duration: time.Since(start)})
+}
+
 // leave takes a waiter out of the queue because the member is not the right one any more. One that was served at the
 // same moment keeps what it got.
-func (p *Pool) leave(w *waiter, start time.Time) (*Conn, error) {
+func (p *Pool) leave(w *waiter) (*Conn, error) {
 	p.mu.Lock()
 	if !p.book.cancel(w) {
 		p.mu.Unlock()
-		return p.served(<-w.got, start)
+		d := <-w.got
+		return d.conn, d.err
 	}
 	err := p.movedError()
-	p.publish(event.PoolEvent{Type: event.CheckOutFailed, Reason: event.ReasonConnectionError, Err: err, Duration: time.Since(start)})
+	p.failCheckOut(w.start, err)
 	p.unlock()
 	return nil, err
 }
@@ -124,30 +136,25 @@ func (p *Pool) refusal() error {
 	return nil
 }
 
-func (p *Pool) served(d delivery, start time.Time) (*Conn, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if d.err != nil {
-		p.publish(event.PoolEvent{Type: event.CheckOutFailed, Reason: reasonOf(d.err), Err: d.err, Duration: time.Since(start)})
-		return nil, d.err
-	}
-	p.publish(event.PoolEvent{Type: event.ConnectionCheckOut, ConnectionID: d.conn.id, Duration: time.Since(start)})
-	return d.conn, nil
-}
-
-// giveUp takes a waiter out of the queue. One that was served at the same moment gives back what it got.
-func (p *Pool) giveUp(w *waiter, cause error, start time.Time) error {
+// giveUp takes a waiter out of the queue. One that was served at the same moment keeps what it got, unless its context
+// has ended: then it gives it back.
+func (p *Pool) giveUp(w *waiter, cause error) (*Conn, error) {
 	p.mu.Lock()
 	waited := p.book.cancel(w)
-	err := p.waitError(cause, time.Since(start))
-	p.publish(event.PoolEvent{Type: event.CheckOutFailed, Reason: event.ReasonTimeout, Err: err, Duration: time.Since(start)})
-	p.unlock()
-	if !waited {
-		if d := <-w.got; d.conn != nil {
-			p.checkIn(d.conn, false)
-		}
+	err := p.waitError(cause, time.Since(w.start))
+	if waited {
+		p.failCheckOut(w.start, err)
 	}
-	return err
+	p.unlock()
+	if waited {
+		return nil, err
+	}
+	d := <-w.got
+	if d.conn == nil || cause == nil {
+		return d.conn, d.err
+	}
+	d.conn.CheckIn()
+	return nil, err
 }
 
 // waitError says how long somebody waited, and for what. It is called under mu, after the waiter left.
@@ -214,6 +221,8 @@ func reasonOf(err error) string {
 		return event.ReasonConnectionError
 	case e.Cause == mongoerr.ErrPoolClosed:
 		return event.ReasonPoolClosed
+	case !errors.Is(err, mongoerr.ErrPoolCleared):
+		return event.ReasonTimeout
 	}
 	return event.ReasonConnectionError
 }

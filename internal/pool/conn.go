@@ -30,8 +30,9 @@ type Conn struct {
 	// Guarded by the pool's mu.
 	where      whereabouts
 	since      time.Time // when it became idle
+	created    time.Time
 	prev, next *Conn
-	cancel     context.CancelFunc // of the dial, while pending
+	cancel     context.CancelFunc // of the dial
 	cut        error              // why the pool closed it under its user; nil if it did not
 }
 
@@ -45,23 +46,23 @@ func (c *Conn) Generation() uint64 { return c.gen }
 func (c *Conn) Address() string { return c.pool.addr }
 
 // CheckIn gives the connection back. A broken or outdated one is closed. A second call does nothing.
-func (c *Conn) CheckIn() { c.pool.checkIn(c, true) }
+func (c *Conn) CheckIn() { c.pool.checkIn(c) }
 
-// checkIn tells of it only if the connection's check-out was told too.
-func (p *Pool) checkIn(c *Conn, tell bool) {
+func (p *Pool) checkIn(c *Conn) {
 	broken, now := c.Broken(), time.Now()
 	p.mu.Lock()
 	if c.where != busy {
 		p.mu.Unlock()
 		return
 	}
-	if tell {
-		p.publish(event.PoolEvent{Type: event.ConnectionCheckIn, ConnectionID: c.id})
-	}
+	p.publish(event.PoolEvent{Type: event.ConnectionCheckIn, ConnectionID: c.id})
 	w, reason := p.book.checkIn(c, broken, now)
-	if reason != "" {
+	switch {
+	case reason != "":
 		p.lost(c, reason)
-	} else if w == nil && len(p.book.idle) == 1 && p.o.MaxIdle > 0 {
+	case w != nil:
+		p.checkedOut(c, w.start)
+	case len(p.book.idle) == 1 && p.o.MaxIdle > 0:
 		p.poke() // the maintainer has no timer running
 	}
 	p.unlock()
@@ -76,7 +77,7 @@ func (p *Pool) checkIn(c *Conn, tell bool) {
 // lost notes, under mu, that a connection left the ledger, which may make room for another.
 func (p *Pool) lost(c *Conn, reason string) {
 	p.publish(event.PoolEvent{Type: event.ConnectionClosed, ConnectionID: c.id, Reason: reason})
-	p.noteDrained()
+	p.noteEmpty()
 	p.dialMore(false)
 	if p.o.Min > 0 {
 		p.poke()
@@ -90,16 +91,10 @@ func (c *Conn) Interrupted() error {
 	return c.cut
 }
 
-// interrupt closes the connection under whoever uses it, or ends its dial.
+// interrupt closes the connection under whoever uses it.
 func (c *Conn) interrupt(cause error) {
 	c.pool.mu.Lock()
-	cancel, sock := c.cancel, c.Conn
 	c.cut = cause
 	c.pool.mu.Unlock()
-	if cancel != nil {
-		cancel()
-	}
-	if sock != nil {
-		sock.Close()
-	}
+	c.Conn.Close()
 }

@@ -14,7 +14,7 @@ const fillRetry = time.Second
 func (p *Pool) dialMore(fill bool) {
 	for c := p.book.dial(fill); c != nil; c = p.book.dial(fill) {
 		ctx, cancel := context.WithCancel(p.ctx)
-		c.pool, c.cancel = p, cancel
+		c.pool, c.cancel, c.created = p, cancel, time.Now()
 		p.publish(event.PoolEvent{Type: event.ConnectionCreated, ConnectionID: c.id})
 		p.wg.Add(1)
 		go p.dial(ctx, c)
@@ -24,11 +24,10 @@ func (p *Pool) dialMore(fill bool) {
 // dial opens one connection. It is the body of a dial's goroutine.
 func (p *Pool) dial(ctx context.Context, c *Conn) {
 	defer p.wg.Done()
-	start := time.Now()
+	defer c.cancel()
 	sock, err := p.o.Open(ctx)
 	if err != nil {
-		p.dialFailed(ctx, c, err)
-		c.cancel()
+		p.dialFailed(c, err)
 		return
 	}
 	var info Info
@@ -37,18 +36,24 @@ func (p *Pool) dial(ctx context.Context, c *Conn) {
 	}
 	now := time.Now()
 	p.mu.Lock()
-	cancel := c.cancel
-	c.Conn, c.Info, c.cancel = sock, info, nil
+	if c.where != pending { // the pool gave it up meanwhile, and told so
+		p.mu.Unlock()
+		sock.Close()
+		return
+	}
+	c.Conn, c.Info = sock, info
 	w, reason := p.book.dialed(c, now)
 	if reason != "" {
 		p.lost(c, reason)
 	} else {
-		p.publish(event.PoolEvent{Type: event.ConnectionReady, ConnectionID: c.id, Duration: now.Sub(start)})
+		p.publish(event.PoolEvent{Type: event.ConnectionReady, ConnectionID: c.id, Duration: now.Sub(c.created)})
+		if w != nil {
+			p.checkedOut(c, w.start)
+		}
 		p.dialMore(false)
 		p.poke()
 	}
 	p.unlock()
-	cancel()
 	if reason != "" {
 		sock.Close()
 	}
@@ -59,23 +64,32 @@ func (p *Pool) dial(ctx context.Context, c *Conn) {
 
 // dialFailed tells Failed first and the waiter last: when the waiter tries again, the view of the deployment is the one
 // after the failure. A dial that the pool itself ended is nobody's failure.
-func (p *Pool) dialFailed(ctx context.Context, c *Conn, err error) {
+func (p *Pool) dialFailed(c *Conn, err error) {
 	p.mu.Lock()
-	w := p.book.dialFailed(c)
-	p.publish(event.PoolEvent{Type: event.ConnectionClosed, ConnectionID: c.id, Reason: event.ReasonError, Err: err})
-	p.noteDrained()
+	if c.where != pending {
+		p.mu.Unlock()
+		return
+	}
+	w := p.book.blame(c)
 	p.fillAt = time.Now().Add(fillRetry)
 	p.unlock()
-	if ctx.Err() == nil && p.o.Failed != nil {
+	if p.o.Failed != nil {
 		p.o.Failed(err, c.gen)
 	}
-	if w != nil {
-		w.got <- delivery{err: err}
-	}
 	p.mu.Lock()
+	if c.where == pending { // Failed may have had the pool cleared, and the dials ended
+		p.book.dialFailed(c)
+		p.publish(event.PoolEvent{Type: event.ConnectionClosed, ConnectionID: c.id, Reason: event.ReasonError, Err: err})
+	}
+	if w != nil {
+		p.failCheckOut(w.start, err)
+	}
 	p.dialMore(false)
 	p.poke()
 	p.unlock()
+	if w != nil {
+		w.got <- delivery{err: err}
+	}
 }
 
 // poke wakes the maintainer. It never waits.

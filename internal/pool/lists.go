@@ -1,5 +1,7 @@
 package pool
 
+import "time"
+
 // ring is a set of connections that a connection enters and leaves without a search or an allocation.
 type ring struct {
 	head *Conn
@@ -36,10 +38,20 @@ func (r *ring) all(dst []*Conn) []*Conn {
 	return dst
 }
 
+// empty takes all members out.
+func (r *ring) empty() []*Conn {
+	out := r.all(nil)
+	for _, c := range out {
+		r.remove(c)
+	}
+	return out
+}
+
 // waiter is one caller who waits for a connection. The channel has room for the one delivery it ever gets, so that who
 // delivers does not wait.
 type waiter struct {
 	got        chan delivery
+	start      time.Time // of its check-out
 	prev, next *waiter
 	queued     bool
 }

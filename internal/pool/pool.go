@@ -47,9 +47,10 @@ type Pool struct {
 	// mu guards book and what follows. It is never held across a wait, a dial, a close or a callback other than Publish.
 	mu      sync.Mutex
 	book    book
-	known   bool          // PoolCreated was published and the maintainer started
+	known   bool          // PoolCreated was published
+	tended  bool          // the maintainer was started
 	fillAt  time.Time     // after a failed dial for the minimum size: when to try again
-	drained chan struct{} // closed when the pool is closed and the last connection in use came back
+	emptied chan struct{} // closed when the pool is closed and the last connection in use came back
 }
 
 // New makes a paused pool for the member addr. It does nothing yet: no goroutine, no connection.
@@ -61,7 +62,7 @@ func New(addr string, o Options) *Pool {
 	return &Pool{
 		addr: addr, o: o, ctx: ctx, stop: stop,
 		wake:    make(chan struct{}, 1),
-		drained: make(chan struct{}),
+		emptied: make(chan struct{}),
 		book:    book{max: o.Max, min: o.Min, maxConnecting: o.MaxConnecting, maxIdle: o.MaxIdle},
 	}
 }
@@ -96,6 +97,23 @@ func (p *Pool) unlock() {
 	p.mu.Unlock()
 }
 
+// Create tells that there is a pool, once. Ready does so at the latest: a member that never becomes ready, as an arbiter,
+// has no pool to speak of (SDAM specification, "connection pool creation").
+func (p *Pool) Create() {
+	p.mu.Lock()
+	defer p.unlock()
+	p.create()
+}
+
+func (p *Pool) create() {
+	if p.known || p.book.status == closed {
+		return
+	}
+	p.known = true
+	p.publish(event.PoolEvent{Type: event.PoolCreated, MaxSize: p.o.Max, MinSize: p.o.Min, MaxIdle: p.o.MaxIdle,
+		MaxConnecting: p.o.MaxConnecting, WaitTimeout: p.o.WaitTimeout})
+}
+
 // Ready lets a paused pool hand out and open connections. It is called when the member has answered its monitor.
 func (p *Pool) Ready() {
 	p.mu.Lock()
@@ -103,14 +121,11 @@ func (p *Pool) Ready() {
 	if !p.book.resume() {
 		return
 	}
-	if !p.known {
-		// A member that never becomes ready, as an arbiter, has no pool to speak of.
-		p.known = true
-		p.publish(event.PoolEvent{Type: event.PoolCreated, MaxSize: p.o.Max, MinSize: p.o.Min, MaxIdle: p.o.MaxIdle})
-		if p.o.Min > 0 || p.o.MaxIdle > 0 {
-			p.wg.Add(1)
-			go p.maintain()
-		}
+	p.create()
+	if !p.tended && (p.o.Min > 0 || p.o.MaxIdle > 0) {
+		p.tended = true
+		p.wg.Add(1)
+		go p.maintain()
 	}
 	p.publish(event.PoolEvent{Type: event.PoolReady})
 	p.fillAt = time.Time{}
@@ -119,7 +134,7 @@ func (p *Pool) Ready() {
 
 // Clear starts a new generation: connections of older ones are not used again, those who wait fail at once with an
 // error that wraps mongoerr.ErrPoolCleared and the cause, and the pool is paused until Ready. With interrupt the
-// connections in use are closed at once, which fails their operations.
+// connections in use are closed at once, which fails their operations, and dials under way end.
 func (p *Pool) Clear(cause error, interrupt bool) {
 	p.mu.Lock()
 	s := p.book.clear(cause, interrupt)
@@ -127,14 +142,33 @@ func (p *Pool) Clear(cause error, interrupt bool) {
 		p.publish(event.PoolEvent{Type: event.PoolCleared, Err: cause, Interrupt: interrupt})
 	}
 	p.publishDrops(s.drops)
+	err := p.pausedError(cause)
+	finish := p.endSweep(&s, event.ReasonStale, err)
 	p.unlock()
-	for _, w := range s.failed {
-		w.got <- delivery{err: p.pausedError(cause)}
-	}
+	finish()
 	for _, c := range s.cut {
 		c.interrupt(cause)
 	}
-	closeAll(s.drops)
+}
+
+// endSweep tells, under mu, of what a sweep ended, and returns what is to be done without the lock: to end the dials, to
+// close what was idle, and to wake those who waited.
+func (p *Pool) endSweep(s *sweep, reason string, err error) (finish func()) {
+	for _, c := range s.aborted {
+		p.publish(event.PoolEvent{Type: event.ConnectionClosed, ConnectionID: c.id, Reason: reason})
+	}
+	for _, w := range s.failed {
+		p.failCheckOut(w.start, err)
+	}
+	return func() {
+		for _, c := range s.aborted {
+			c.cancel()
+		}
+		for _, w := range s.failed {
+			w.got <- delivery{err: err}
+		}
+		closeAll(s.drops)
+	}
 }
 
 // Close shuts the pool for good: those who wait fail with mongoerr.ErrPoolClosed, dials are cancelled, idle
@@ -144,25 +178,19 @@ func (p *Pool) Close(ctx context.Context) {
 	p.mu.Lock()
 	s := p.book.shut()
 	p.publishDrops(s.drops)
-	p.noteDrained()
+	finish := p.endSweep(&s, event.ReasonPoolClosed, p.closedError())
+	if s.changed && p.known {
+		p.publish(event.PoolEvent{Type: event.PoolClosed})
+	}
+	p.noteEmpty()
 	p.unlock()
 	p.stop()
-	for _, w := range s.failed {
-		w.got <- delivery{err: p.closedError()}
-	}
-	closeAll(s.drops)
+	finish()
 	p.wg.Wait()
 	select {
-	case <-p.drained:
+	case <-p.emptied:
 	case <-ctx.Done():
 		p.cutBusy()
-	}
-	if s.changed {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.known {
-			p.publish(event.PoolEvent{Type: event.PoolClosed})
-		}
 	}
 }
 
@@ -175,15 +203,15 @@ func (p *Pool) cutBusy() {
 	}
 }
 
-// noteDrained is called under mu whenever connections in use may have become none.
-func (p *Pool) noteDrained() {
+// noteEmpty is called under mu whenever connections in use may have become none.
+func (p *Pool) noteEmpty() {
 	if p.book.status != closed || p.book.busy.n > 0 {
 		return
 	}
 	select {
-	case <-p.drained:
+	case <-p.emptied:
 	default:
-		close(p.drained)
+		close(p.emptied)
 	}
 }
 
