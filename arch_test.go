@@ -47,7 +47,8 @@ var floor = func() map[string][]string {
 		"replset/internal/repl":        {"bson", "mongoerr"},
 		"replset/internal/command":     with(wing, "replset/internal/query", "replset/internal/query/value", "replset/internal/store", "replset/internal/repl"),
 		"replset":                      with(wing, "replset/internal/command"),
-		"cmd/sextant":                  with(values, ".", "replset"),
+		"cmd/sextant/internal/doctor":  with(values, "."),
+		"cmd/sextant":                  with(values, ".", "replset", "cmd/sextant/internal/doctor"),
 		"conformance":                  with(values, append(pure, ".", "replset", "conformance/corpus")...),
 		"conformance/corpus":           {},
 	}

@@ -12,10 +12,14 @@ import (
 // errFailed ends a command whose own output has already said what failed.
 var errFailed = errors.New("failed")
 
+// errUnreachable ends doctor where no operation is possible.
+var errUnreachable = errors.New("unreachable")
+
 // errInterrupted ends a command that was stopped from outside before it could tell a result.
 var errInterrupted = errors.New("interrupted")
 
-// run executes one command line and gives the exit code: 0 done, 1 failed, 2 not understood, 130 interrupted.
+// run executes one command line and gives the exit code: 0 done, 1 failed, 2 not understood (doctor: or unreachable), 130
+// interrupted.
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root := rootCommand()
 	root.SetArgs(args)
@@ -28,6 +32,8 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return 0
 	case errors.Is(err, errFailed):
 		return 1
+	case errors.Is(err, errUnreachable):
+		return 2
 	case errors.Is(err, errInterrupted):
 		fmt.Fprintf(errOut, "sextant: %v\n", err)
 		return 130
@@ -56,7 +62,7 @@ func rootCommand() *cobra.Command {
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(demoCommand(), serveCommand(), hostsCommand(), explainCommand())
+	root.AddCommand(demoCommand(), serveCommand(), hostsCommand(), explainCommand(), doctorCommand())
 	return root
 }
 
