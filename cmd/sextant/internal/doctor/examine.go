@@ -66,6 +66,9 @@ func summary(c *sextant.Config) string {
 	if c.TLS {
 		words = append(words, "TLS")
 	}
+	if c.ProxyHost != "" {
+		words = append(words, "through the proxy "+c.ProxyHost)
+	}
 	if c.Username != "" {
 		words = append(words, "user "+c.Username)
 	}
@@ -197,7 +200,7 @@ func (x *examination) use(ctx context.Context) Verdict {
 	defer leave(client)
 	x.settle(ctx, client)
 	anybody := readpref.Nearest()
-	if v := client.Explain(sextant.Want{ReadPreference: anybody}); len(v.Eligible()) == 0 {
+	if v, _ := client.Explain(ctx, sextant.Want{ReadPreference: anybody}); len(v.Eligible()) == 0 {
 		if !x.troubled() {
 			x.add(Finding{Stage: "routing", Severity: Trouble, Cause: v.Sentence, Cure: "see the members' lines above, and sextant explain"})
 		}
@@ -206,7 +209,7 @@ func (x *examination) use(ctx context.Context) Verdict {
 	if !x.login(ctx, client, anybody) {
 		return Unreachable
 	}
-	if v := client.Explain(sextant.Want{}); len(v.Eligible()) == 0 && client.ReadPreference().Mode() != readpref.PrimaryMode {
+	if v, _ := client.Explain(ctx, sextant.Want{}); len(v.Eligible()) == 0 && client.ReadPreference().Mode() != readpref.PrimaryMode {
 		x.add(Finding{Stage: "routing", Severity: Trouble, Cause: v.Sentence,
 			Cure: "change the read preference of the connection string (mode, tags, maxStalenessSeconds) or the members' tags; sextant explain tries others"})
 	}

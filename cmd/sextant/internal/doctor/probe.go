@@ -74,7 +74,9 @@ func (x *examination) probeAll(ctx context.Context, probes []*probe) {
 	for i, p := range probes {
 		addrs[i] = p.addr
 	}
-	x.names.resolve(ctx, x.timeout/8, addrs)
+	if x.cfg.ProxyHost == "" { // else the proxy resolves
+		x.names.resolve(ctx, x.timeout/8, addrs)
+	}
 	var wg sync.WaitGroup
 	for _, p := range probes {
 		a := x.names.of(p.addr)
@@ -112,7 +114,7 @@ func (x *examination) ask(ctx context.Context, p *probe) {
 // browse says whether the server speaks HTTP. It is asked only of servers that do not answer hello, for MongoDB itself
 // answers browsers, with a remark.
 func (x *examination) browse(ctx context.Context, p *probe) bool {
-	if isSocket(p.addr) {
+	if isSocket(p.addr) || x.cfg.ProxyHost != "" {
 		return false
 	}
 	ctx, cancel := within(ctx, x.timeout/10)
@@ -136,6 +138,7 @@ func (x *examination) direct(p *probe, limit time.Duration) *sextant.Config {
 	cfg := *x.cfg
 	cfg.Hosts, cfg.DirectConnection, cfg.ReplicaSet = []string{p.addr}, true, ""
 	cfg.Username, cfg.Password, cfg.AuthMechanism, cfg.AuthMechanismProperties, cfg.AuthSource = "", "", "", nil, ""
+	cfg.LoadBalanced, cfg.Compressors = nil, nil
 	cfg.ServerMonitoringMode, cfg.MinPoolSize, cfg.ServerSelectionTimeout = "poll", 0, limit
 	if cfg.ConnectTimeout == nil || *cfg.ConnectTimeout <= 0 || *cfg.ConnectTimeout > limit {
 		cfg.ConnectTimeout = &limit
