@@ -22,7 +22,7 @@ var floor = func() map[string][]string {
 	values := []string{"bson", "mongoerr", "readpref", "concern", "event"}
 	with := func(base []string, more ...string) []string { return append(slices.Clone(base), more...) }
 	pure := []string{"internal/wire", "internal/connstring", "internal/auth", "internal/session", "internal/topology"}
-	shell := []string{"internal/conn", "internal/pool", "internal/cluster", "internal/operation"}
+	shell := []string{"internal/credential", "internal/conn", "internal/pool", "internal/cluster", "internal/operation"}
 	wing := []string{"bson", "mongoerr", "internal/wire"}
 	return map[string][]string{
 		"bson":                         {},
@@ -35,7 +35,8 @@ var floor = func() map[string][]string {
 		"internal/auth":                values,
 		"internal/session":             values,
 		"internal/topology":            values,
-		"internal/conn":                with(values, "internal/wire", "internal/session", "internal/auth"),
+		"internal/credential":          with(values, "internal/auth"),
+		"internal/conn":                with(values, "internal/wire", "internal/session", "internal/auth", "internal/credential"),
 		"internal/pool":                with(values, "internal/conn", "internal/session"),
 		"internal/cluster":             with(values, "internal/topology", "internal/pool", "internal/conn", "internal/connstring"),
 		"internal/operation":           with(values, "internal/cluster", "internal/pool", "internal/conn", "internal/session", "internal/topology", "internal/wire"),

@@ -24,9 +24,9 @@ type Config struct {
 	Database string // the database in the connection string: the default of AuthSource
 
 	AppName                              string             // shown in the servers' logs, at most 128 bytes
-	AuthMechanism                        string             // "SCRAM-SHA-256", "SCRAM-SHA-1"; empty: what the server offers
-	AuthMechanismProperties              map[string]string  // of the mechanism
-	AuthSource                           string             // the database that holds the user; empty: Database, else "admin"
+	AuthMechanism                        string             // SCRAM-SHA-256, SCRAM-SHA-1, MONGODB-X509, MONGODB-AWS, MONGODB-OIDC, PLAIN; empty: the SCRAM that the server offers
+	AuthMechanismProperties              map[string]string  // AWS_SESSION_TOKEN; ENVIRONMENT and TOKEN_RESOURCE of MONGODB-OIDC. Only here may a value hold a comma
+	AuthSource                           string             // the database that holds the user; empty: "$external" where the mechanism wants it, else Database, else "admin"
 	Compressors                          []string           // "snappy", "zlib", "zstd", in order of preference; none: messages are not compressed
 	ConnectTimeout                       *time.Duration     // for one connection with its handshake; nil: 10 s, 0: no limit
 	DirectConnection                     bool               // talk to the one host given, whatever it is, and to no other
@@ -64,6 +64,17 @@ type Config struct {
 	WaitQueueTimeout                     time.Duration      // how long an operation waits for a connection; 0: as its context says
 	WriteConcern                         *concern.Write     // options w, journal, wTimeoutMS
 	ZlibCompressionLevel                 *int               // 0 (none) to 9 (best); nil or -1: zlib's own choice
+
+	// AWSCredentialProvider gives the keys for MONGODB-AWS: for each new connection, and for a configuration without
+	// Username alone. Nil: the machine's are used (environment variables, web identity, ECS, EC2).
+	AWSCredentialProvider func(ctx context.Context) (AWSCredentials, error)
+	// OIDCMachineCallback gets the access tokens of a program for MONGODB-OIDC, OIDCHumanCallback those of a person who
+	// logs in. One of them, or the property ENVIRONMENT, is needed.
+	OIDCMachineCallback OIDCCallback
+	OIDCHumanCallback   OIDCCallback
+	// OIDCAllowedHosts are those to which a person's token may be sent, such as "*.example.com"; nil: those of MongoDB's
+	// own service and this machine's. An empty list allows none.
+	OIDCAllowedHosts []string
 
 	// BSON says how Go values become BSON and the other way round: the switches of package bson, for everything that this
 	// client writes and reads. Databases and collections may have their own. What results of the driver itself hold, such as

@@ -69,12 +69,16 @@ func (c *Config) cluster() (*cluster.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	user, err := c.credential()
+	if err != nil {
+		return nil, err
+	}
 	cc := &cluster.Config{
 		Topology: topology.Config{
 			Seeds: c.seeds(), SetName: c.ReplicaSet, Direct: c.DirectConnection, HeartbeatInterval: c.HeartbeatFrequency,
 			LocalThreshold: c.LocalThreshold,
 		},
-		Conn:                   conn.Options{AppName: c.AppName, Credential: c.credential(), TLS: tls, Dial: c.Dial, AddressMap: c.AddressMap},
+		Conn:                   conn.Options{AppName: c.AppName, Credential: user, TLS: tls, Dial: c.Dial, AddressMap: c.AddressMap},
 		ServerSelectionTimeout: c.ServerSelectionTimeout, MonitoringMode: c.ServerMonitoringMode,
 		MaxPoolSize: c.MaxPoolSize, MinPoolSize: c.MinPoolSize, MaxConnecting: c.MaxConnecting, MaxIdleTime: c.MaxIdleTime,
 		WaitTimeout: c.WaitQueueTimeout, Monitor: c.Monitor, ConnectTimeout: c.ConnectTimeout,
@@ -103,17 +107,4 @@ func withPort(host string) string {
 		return host
 	}
 	return host + ":27017"
-}
-
-func (c *Config) credential() *conn.Credential {
-	if c.Username == "" && c.AuthMechanism == "" {
-		return nil
-	}
-	source := c.AuthSource
-	if source == "" {
-		source = c.Database
-	}
-	return &conn.Credential{
-		Username: c.Username, Password: c.Password, Source: source, Mechanism: c.AuthMechanism, Props: c.AuthMechanismProperties,
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/sextantdb/sextant/internal/auth"
 	"github.com/sextantdb/sextant/internal/topology"
 )
 
@@ -60,20 +59,6 @@ func checkHost(h string) error {
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 		return configError("the port of %q must be a number from 1 to 65535", h)
-	}
-	return nil
-}
-
-func (c *Config) checkAuth() error {
-	switch {
-	case c.AuthMechanism == "" && c.Username == "" && c.Password != "":
-		return configError("a password is given, but no user name")
-	case c.AuthMechanism == "":
-		return nil
-	case c.Username == "":
-		return configError("authMechanism=%s needs a user name", c.AuthMechanism)
-	case c.AuthMechanism != auth.ScramSHA1 && c.AuthMechanism != auth.ScramSHA256:
-		return configError("authMechanism=%s is not supported: use %s or %s, or leave it out", c.AuthMechanism, auth.ScramSHA256, auth.ScramSHA1)
 	}
 	return nil
 }

@@ -31,6 +31,7 @@ var suites = []suite{
 	{"connection-monitoring-and-pooling", "integration", 7, loadCMAP("integration"), flipCMAP},
 	{"connection-string", "pure", 98, loadURIs, flipURIs},
 	{"uri-options", "pure", 159, loadURIs, flipURIs},
+	{"auth", "pure", 67, loadAuth, flipAuth},
 }
 
 // maxSkips pins the length of skips.tsv: lower it when a line goes, never raise it.

@@ -53,6 +53,9 @@ var (
 	ErrPoolCleared = errors.New("the connection pool is paused after a failure")
 	// ErrPoolClosed says that the member's pool is gone: the member left the topology or the client closed.
 	ErrPoolClosed = errors.New("the connection pool is closed")
+	// ErrNoCredentials says that the keys or the token to log in with could not be had: from the environment, a metadata
+	// service or a callback. It is a failure of authentication, never one of the MongoDB server's network.
+	ErrNoCredentials = errors.New("no credentials could be had")
 )
 
 // Error is a failed operation. Empty fields are unknown or do not apply.

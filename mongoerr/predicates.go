@@ -56,7 +56,7 @@ func IsNetwork(err error) bool {
 	if e == nil {
 		return isNetworkCause(err)
 	}
-	if e.Code != 0 || errors.Is(e.Cause, context.Canceled) || errors.Is(e.Cause, ErrPoolCleared) {
+	if e.Code != 0 || errors.Is(e.Cause, context.Canceled) || errors.Is(e.Cause, ErrPoolCleared) || errors.Is(e.Cause, ErrNoCredentials) {
 		return false
 	}
 	switch e.Stage {

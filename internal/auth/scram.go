@@ -72,7 +72,12 @@ type scramClient struct {
 	done      bool
 }
 
-func newScram(mechanism, username, password, nonce string, keys KeyFunc) (*scramClient, error) {
+// NewScram begins a conversation by SCRAM-SHA-256 or SCRAM-SHA-1. nonce must be fresh random printable text without a
+// comma (RFC 5802 section 5.1); keys may be nil, then every conversation derives its keys anew.
+func NewScram(mechanism, username, password, nonce string, keys KeyFunc) (Conversation, error) {
+	if mechanism != ScramSHA1 && mechanism != ScramSHA256 {
+		return nil, fmt.Errorf("%s is no SCRAM", mechanism)
+	}
 	if username == "" {
 		return nil, fmt.Errorf("%s needs a username", mechanism)
 	}

@@ -243,7 +243,7 @@ func TestUnspokenMechanismIsRefusedBeforeItDials(t *testing.T) {
 		t.Error("it dialled")
 		return nil, context.Canceled
 	}}
-	refusal{stage: mongoerr.StageAuth, words: "GSSAPI (Kerberos) is not supported yet"}.check(t, o)
+	refusal{stage: mongoerr.StageAuth, words: "GSSAPI (Kerberos) is not spoken"}.check(t, o)
 }
 
 func TestKeysAreDerivedOnceForAllConnections(t *testing.T) {

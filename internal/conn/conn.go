@@ -39,22 +39,6 @@ type Options struct {
 	Metadata       bson.Raw      // the client document of hello (see ClientMetadata); nil: made at each Open
 }
 
-// Credential is a user and how to prove it.
-type Credential struct {
-	Username  string
-	Password  string
-	Source    string            // database that holds the user; "" means admin
-	Mechanism string            // "" means negotiate SCRAM-SHA-256 or SCRAM-SHA-1
-	Props     map[string]string // authMechanismProperties
-}
-
-func (cr *Credential) source() string {
-	if cr.Source == "" {
-		return "admin"
-	}
-	return cr.Source
-}
-
 // Conn is an open connection that has shaken hands. See the package comment for who may use it when.
 type Conn struct {
 	nc   net.Conn
@@ -66,6 +50,7 @@ type Conn struct {
 	serverConnID int64
 	rtt          time.Duration
 
+	login  *authenticator // nil: nobody is logged in
 	phase  mongoerr.Stage // handshake or auth while Open works, then ""
 	armed  bool           // a deadline is set on nc
 	broken atomic.Bool

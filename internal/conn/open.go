@@ -24,21 +24,18 @@ func (t connectTimeout) Timeout() bool { return true }
 // handshake or auth; network failures up to the hello carry the labels SystemOverloadedError and RetryableError
 // (client backpressure specification).
 func Open(ctx context.Context, addr string, o *Options) (*Conn, error) {
-	if o.ConnectTimeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, o.ConnectTimeout, connectTimeout(o.ConnectTimeout))
-		defer cancel()
-	}
-	a, err := newAuthenticator(o)
+	a, err := newAuthenticator(addr, o)
 	if err != nil {
 		return nil, failure(mongoerr.StageAuth, addr, err, "%s", o.Credential)
 	}
-	nc, err := dial(ctx, addr, o)
+	l := newLimit(ctx, o.ConnectTimeout)
+	defer l.end()
+	nc, err := dial(l.ctx, addr, o)
 	if err != nil {
 		return nil, err
 	}
 	c := newConn(nc, addr)
-	if err := c.greet(ctx, o, a); err != nil {
+	if err := c.greet(l, o, a); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -106,13 +103,13 @@ func (o *Options) Mapped(addr string) (dial, name string, err error) {
 var dialer = &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 120 * time.Second, Interval: 10 * time.Second, Count: 9}}
 
 // greet shakes hands and authenticates. Arbiters hold no users (authentication specification).
-func (c *Conn) greet(ctx context.Context, o *Options, a *authenticator) error {
-	if err := c.sayHello(ctx, o, a); err != nil {
+func (c *Conn) greet(l *limit, o *Options, a *authenticator) error {
+	if err := c.sayHello(l.ctx, o, a); err != nil {
 		return err
 	}
 	if a == nil || c.isArbiter() {
 		return nil
 	}
-	c.phase = mongoerr.StageAuth
-	return a.run(ctx, c)
+	a.limit, c.login, c.phase = l, a, mongoerr.StageAuth
+	return a.run(c)
 }

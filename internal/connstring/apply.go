@@ -213,7 +213,8 @@ func addTags(field *[]TagSet, value string) error {
 	return nil
 }
 
-// addProperties cuts at commas, and each part at its first colon, so that a value may be a URL without a comma.
+// addProperties cuts at commas, and each part at its first colon, so that a value may be a URL without a comma. Names are
+// put in upper case, as the authentication specification writes them.
 func addProperties(field *map[string]string, value string) error {
 	out := map[string]string{}
 	for part := range strings.SplitSeq(value, ",") {
@@ -221,7 +222,7 @@ func addProperties(field *map[string]string, value string) error {
 		if !found || name == "" {
 			return fmt.Errorf("ignored, properties are written NAME:value,NAME:value, and no value may hold a comma")
 		}
-		out[name] = v
+		out[strings.ToUpper(name)] = v
 	}
 	*field = out
 	return nil

@@ -1,9 +1,6 @@
 package connstring
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // count says how often an option stands in the string, whatever its value.
 func (u *URI) count(name string) int {
@@ -142,46 +139,6 @@ func (u *URI) checkProxy() error {
 		return errorf("proxyUsername and proxyPassword need each other")
 	}
 	return nil
-}
-
-// checkAuth holds what can be known of a credential before its mechanism is spoken.
-func (u *URI) checkAuth() error {
-	if u.count("authSource") > 0 && u.AuthSource == "" {
-		return errorf("authSource is empty")
-	}
-	if u.AuthMechanism != "" && !slices.Contains(mechanisms, u.AuthMechanism) {
-		return errorf("there is no authMechanism %q; there are %s", u.AuthMechanism, strings.Join(mechanisms, ", "))
-	}
-	switch u.AuthMechanism {
-	case "SCRAM-SHA-1", "SCRAM-SHA-256", "PLAIN", "GSSAPI", "MONGODB-CR":
-		if !u.UserSet {
-			return errorf("authMechanism=%s needs a user name", u.AuthMechanism)
-		}
-	}
-	return nil
-}
-
-// Authenticates says whether the string asks for authentication: by a user, or by a mechanism that needs none. A
-// database in the path or an authSource alone does not.
-func (u *URI) Authenticates() bool { return u.UserSet || u.AuthMechanism != "" }
-
-// Source is the database that holds the user: authSource, else what the mechanism wants, else the database of the path,
-// else admin (authentication specification).
-func (u *URI) Source() string {
-	if u.AuthSource != "" {
-		return u.AuthSource
-	}
-	switch u.AuthMechanism {
-	case "MONGODB-X509", "MONGODB-AWS", "MONGODB-OIDC", "GSSAPI":
-		return "$external"
-	}
-	if u.Database != "" {
-		return u.Database
-	}
-	if u.AuthMechanism == "PLAIN" {
-		return "$external"
-	}
-	return "admin"
 }
 
 // Secure says whether connections use TLS: as tls or ssl says; without them, if the scheme is mongodb+srv or any other

@@ -75,7 +75,6 @@ var (
 	modes           = []string{"primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"}
 	compressorNames = []string{"snappy", "zlib", "zstd"}
 	monitoringModes = []string{"stream", "poll", "auto"}
-	mechanisms      = []string{"SCRAM-SHA-256", "SCRAM-SHA-1", "MONGODB-X509", "MONGODB-AWS", "MONGODB-OIDC", "GSSAPI", "PLAIN", "MONGODB-CR"}
 )
 
 // table has every known option.

@@ -219,11 +219,11 @@ func TestSourceOfTheUserFollowsTheSpecification(t *testing.T) {
 		"mongodb://u@h/foo?authMechanism=MONGODB-X509":  "$external",
 		"mongodb://u:p@h/foo?authMechanism=SCRAM-SHA-1": "foo",
 	} {
-		if u := parse(t, text); u.Source() != want || !u.Authenticates() {
-			t.Errorf("%s: %s", text, u.Source())
+		if c := parse(t, text).Credential(); c == nil || c.AuthSource() != want {
+			t.Errorf("%s: %v", text, c)
 		}
 	}
-	if parse(t, "mongodb://h/foo?authSource=bar").Authenticates() {
+	if parse(t, "mongodb://h/foo?authSource=bar").Credential() != nil {
 		t.Error("a database alone asks for authentication")
 	}
 }
