@@ -22,6 +22,7 @@ type bubble struct {
 	start   time.Time // since when at counts
 	log     events
 	dialled sockets
+	dial    dialFunc // uncounted
 }
 
 // inBubble runs a test in a bubble. Nothing may be left of the client at its end. change may be nil.
@@ -35,6 +36,7 @@ func inBubble(t *testing.T, change func(*replset.Options, *sextant.Config), f fu
 		if change != nil {
 			change(&o, cfg)
 		}
+		b.dial = cfg.Dial
 		cfg.Dial = b.dialled.count(cfg.Dial)
 		b.set = replset.Run(t, o)
 		uri, err := sextant.ParseURI(b.set.URI())

@@ -213,6 +213,22 @@ func TestLatencyWindowIsInclusive(t *testing.T) {
 	}
 }
 
+// Broken by a window that begins at the nearest of all members, of which some may not serve.
+func TestLatencyWindowBeginsAtTheNearestThatMayServe(t *testing.T) {
+	d := threeMembers(t) // the primary is 2 ms away
+	for addr, rtt := range map[string]time.Duration{"b:1": 18, "c:1": 30} {
+		d, _ = d.Apply(CheckFailed{Addr: addr, Err: io.EOF}, epoch)
+		d, _ = hear(t, d, addr, reply('s', "dc", addr), rtt*time.Millisecond)
+	}
+	for want, p := range map[string]*readpref.ReadPref{
+		"b:1 c:1": readpref.Secondary(), "b:1 c:1 ": readpref.SecondaryPreferred(), "c:1": readpref.Nearest(readpref.Tags("dc", "c:1")), "a:1": readpref.Nearest(),
+	} {
+		if got := addrs(d.Candidates(Want{ReadPref: p}, epoch)); got != strings.TrimSpace(want) {
+			t.Errorf("%v: got %q, want %q", p, got, want)
+		}
+	}
+}
+
 func TestOutAndMergeStayOnThePrimaryOfOldSets(t *testing.T) {
 	d := threeMembers(t)
 	w := Want{ReadPref: readpref.Secondary(), OutMerge: true}
