@@ -16,11 +16,20 @@ import (
 // serverSelectionTimeout ends; it fails at once where waiting can not help. The error is a *mongoerr.Error of the stage
 // selection whose message is the verdict: who was wanted, and for each member why it did not serve.
 func (c *Cluster) Select(ctx context.Context, w topology.Want) (*Server, error) {
-	return c.SelectFor(ctx, w, "", 0)
+	return c.choose(ctx, w, "", 0)
 }
 
-// SelectFor is Select with the name and number of the operation for the events.
+// SelectFor is Select for an operation, with its name and number for the events. The operation counts as the member's load
+// from now on, so that others of the same moment look elsewhere, until it calls Done.
 func (c *Cluster) SelectFor(ctx context.Context, w topology.Want, operation string, id int64) (*Server, error) {
+	s, err := c.choose(ctx, w, operation, id)
+	if s != nil {
+		s.operations.Add(1)
+	}
+	return s, err
+}
+
+func (c *Cluster) choose(ctx context.Context, w topology.Want, operation string, id int64) (*Server, error) {
 	if c.closed.Load() {
 		return nil, closedError()
 	}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/sextantdb/sextant/event"
@@ -18,6 +19,8 @@ type Server struct {
 	addr    string
 	pool    *pool.Pool
 	monitor *monitor
+
+	operations atomic.Int64 // that have selected the member and are not done
 }
 
 // newServer makes a member's server. Nothing runs yet.
@@ -35,8 +38,12 @@ func (c *Cluster) newServer(addr string) *Server {
 // Address is the member's address as the topology names it.
 func (s *Server) Address() string { return s.addr }
 
-// Load is the number of operations of this client that use a connection to the member or wait for one.
-func (s *Server) Load() int { return s.pool.Load() }
+// Load is the number of operations of this client at the member: from their selection on (server selection,
+// "operationCount"), whether they have a connection yet or not.
+func (s *Server) Load() int { return max(int(s.operations.Load()), s.pool.Load()) }
+
+// Done ends what SelectFor began: the operation's attempt at this member is over.
+func (s *Server) Done() { s.operations.Add(-1) }
 
 // CheckOut hands out a connection to the member, for an operation that selected it with w. The error is a
 // *mongoerr.Error; after Close of the client it wraps mongoerr.ErrClientClosed. Who waits for a connection while the

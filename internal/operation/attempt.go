@@ -14,6 +14,7 @@ import (
 // attempt sends the command once. done says that the call is over, with or without an error; else err is what the
 // retry decides on, and sent says whether the member may have seen the command.
 func (c *call) attempt(ctx context.Context, s *cluster.Server) (done, sent bool, err error) {
+	defer s.Done()
 	pc, err := s.CheckOut(ctx, c.want())
 	if err != nil {
 		if auth := authFailure(err); auth != nil {
