@@ -114,18 +114,38 @@ func (l *ledger) confirm(id string) {
 	l.acked = append(l.acked, id)
 }
 
-// write inserts until the context ends or the set is gone.
+// await waits until n more writes than before are confirmed, however long this machine takes for them.
+func (l *ledger) await(t *testing.T, n int) {
+	t.Helper()
+	l.mu.Lock()
+	n += len(l.acked)
+	l.mu.Unlock()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		l.mu.Lock()
+		has := len(l.acked)
+		l.mu.Unlock()
+		if has >= n {
+			return
+		}
+		if time.Now().After(end) {
+			t.Errorf("%d writes of %d were confirmed within a minute: the load is none", has, n)
+			return
+		}
+	}
+}
+
+// write inserts until the context ends.
 func (l *ledger) write(ctx context.Context, c *sextant.Client, o sextant.CollectionOptions) {
 	for ctx.Err() == nil {
 		id := l.try()
 		if _, err := c.Database("test").Collection("kept", o).InsertOne(ctx, bson.D{{Key: "_id", Value: id}, {Key: "text", Value: strings.Repeat("x", 300)}}); err != nil {
-			return
+			continue // an election, or the end
 		}
 		l.confirm(id)
 	}
 }
 
-// count increments one number until the context ends or the set is gone.
+// count increments one number until the context ends.
 func (l *ledger) count(ctx context.Context, c *sextant.Client) {
 	one := c.Database("test").Collection("counters", sextant.CollectionOptions{WriteConcern: concern.Majority()})
 	for ctx.Err() == nil {
@@ -135,7 +155,7 @@ func (l *ledger) count(ctx context.Context, c *sextant.Client) {
 		_, err := one.UpdateOne(ctx, bson.D{{Key: "_id", Value: "n"}}, bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: int64(1)}}}},
 			sextant.UpdateOneOptions{Upsert: true})
 		if err != nil {
-			return
+			continue
 		}
 		l.mu.Lock()
 		l.counted++
@@ -165,8 +185,8 @@ func (l *ledger) check(t *testing.T, c *sextant.Client) {
 	l.counting, l.counted = n, n
 }
 
-// TestKilledProcessLosesNothingConfirmed kills a process that serves a set, by SIGKILL at a random moment under load, and
-// starts it again on the same folder. Writes that were confirmed with j (one member) or by a majority are there, and no
+// TestKilledProcessLosesNothingConfirmed kills a process that serves a set, by SIGKILL after a random number of confirmed
+// writes, every fourth time at a random moment soon after its start, and starts it again on the same folder. Writes that were confirmed with j (one member) or by a majority are there, and no
 // increment was made twice. SEXTANT_KILLS says how often; a few times if it is not set.
 func TestKilledProcessLosesNothingConfirmed(t *testing.T) {
 	kills := 4
@@ -180,7 +200,7 @@ func TestKilledProcessLosesNothingConfirmed(t *testing.T) {
 			if members == 1 { // beyond one member j alone promises that this member has it, not that nobody takes it back
 				concerns[0] = journaled
 			}
-			for range kills {
+			for i := range kills {
 				s := serveDir(t, dir, members)
 				client := clientOf(t, s.uri)
 				l.check(t, client)
@@ -190,7 +210,11 @@ func TestKilledProcessLosesNothingConfirmed(t *testing.T) {
 					wg.Go(func() { l.write(ctx, client, o) })
 				}
 				wg.Go(func() { l.count(ctx, client) })
-				time.Sleep(time.Duration(rnd.IntN(150)) * time.Millisecond)
+				if i%4 < 3 {
+					l.await(t, 1+rnd.IntN(100))
+				} else {
+					time.Sleep(time.Duration(rnd.IntN(150)) * time.Millisecond)
+				}
 				s.kill(t)
 				cancel()
 				wg.Wait()
@@ -199,9 +223,6 @@ func TestKilledProcessLosesNothingConfirmed(t *testing.T) {
 			s := serveDir(t, dir, members)
 			l.check(t, clientOf(t, s.uri))
 			s.kill(t)
-			if len(l.acked) < kills {
-				t.Errorf("%d kills met %d confirmed writes: the load is none", kills, len(l.acked))
-			}
 			t.Logf("%d kills, %d confirmed writes, %d increments", kills, len(l.acked), l.counted)
 		})
 	}

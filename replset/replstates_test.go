@@ -78,6 +78,54 @@ func TestMemberInMaintenanceIsNotRead(t *testing.T) {
 	})
 }
 
+// TestMaintenanceOfAHungMember: the command is carried out when it wakes, as often as it was sent, although nobody waits
+// any more; Maintenance does not depend on the network, and undoes all of it.
+func TestMaintenanceOfAHungMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := emptyWorld()
+		w.set = named(t, 3, Options{})
+		defer w.set.Close()
+		hang := func(on bool) {
+			t.Helper()
+			if err := w.set.Hang(1, on); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		become := func(on bool, state string) {
+			t.Helper()
+			if err := w.set.Maintenance(1, on); err != nil || w.set.Member(1).State() != state {
+				t.Errorf("Maintenance(%v): it is %s, %v", on, w.set.Member(1).State(), err)
+			}
+		}
+		hang(true)
+		become(true, "RECOVERING")
+		become(false, "SECONDARY")
+		for range 2 {
+			if err := w.order(t.Context(), 1, admin("replSetMaintenance", true)); err == nil {
+				t.Error("a member that hangs has answered")
+			}
+		}
+		if state := w.set.Member(1).State(); state != "SECONDARY" {
+			t.Errorf("it hangs, and is %s", state)
+		}
+		hang(false)
+		if state := w.set.Member(1).State(); state != "RECOVERING" {
+			t.Errorf("it is awake, and is %s", state)
+		}
+		become(false, "SECONDARY")
+		hang(true)
+		for range 2 {
+			_ = w.order(t.Context(), 1, admin("replSetMaintenance", true))
+		}
+		w.healAll()
+		synctest.Wait()
+		if state := w.set.Member(1).State(); state != "SECONDARY" || len(w.broken) > 0 {
+			t.Errorf("all is well again, and it is %s, %v", state, w.broken)
+		}
+	})
+}
+
 func memberOf(t *testing.T, c *raw, i int) bson.Raw {
 	t.Helper()
 	d, ok := c.must(t, "admin", statusCommand).Lookup("members", strconv.Itoa(i)).DocumentOK()

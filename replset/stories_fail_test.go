@@ -121,6 +121,23 @@ func TestEveryPromiseOfTheWatchCanBeBroken(t *testing.T) {
 			update(w.watch, elected("a", 1), member("b", event.RSSecondary, "east"))
 			ask(w.watch, "b", want{mode: readpref.SecondaryMode, tags: east})
 		}, kinds},
+		"the primary while the only secondary is too stale, or was until just now": {func(w *world) {
+			update(w.watch, elected("a", 1), member("b", event.RSSecondary, "east"))
+			w.watch.behind["b"] = time.Now()
+			time.Sleep(slack)
+			ask(w.watch, "a", want{mode: readpref.SecondaryPreferredMode, stale: 100 * time.Second})
+		}, ""},
+		"the primary while one secondary is too stale and another is not": {func(w *world) {
+			update(w.watch, elected("a", 1), member("b", event.RSSecondary, "east"), member("c", event.RSSecondary, "east"))
+			w.watch.behind["b"] = time.Now()
+			ask(w.watch, "a", want{mode: readpref.SecondaryPreferredMode, stale: 100 * time.Second})
+		}, kinds},
+		"the primary while the secondary has long not been stale": {func(w *world) {
+			update(w.watch, elected("a", 1), member("b", event.RSSecondary, "east"))
+			w.watch.behind["b"] = time.Now()
+			time.Sleep(slack + time.Second)
+			ask(w.watch, "a", want{mode: readpref.SecondaryPreferredMode, stale: 100 * time.Second})
+		}, kinds},
 		"a kind of the past": {func(w *world) {
 			update(w.watch, member("b", event.RSSecondary, "east"))
 			time.Sleep(time.Second)

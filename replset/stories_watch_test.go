@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,8 +24,9 @@ type watch struct {
 	chosen   map[int64][]choice // by operation
 	reads    []sentRead
 	stale    []string
-	sent     map[string]int64 // finds by member
-	topTerm  bson.ObjectID    // of all primaries that the client knew
+	behind   map[string]time.Time // by member: when it was last so far behind that a client may take it for too stale
+	sent     map[string]int64     // finds by member
+	topTerm  bson.ObjectID        // of all primaries that the client knew
 	topSet   int64
 	sessions map[string]bool
 	lost     int // commands without an answer: each may cost a session
@@ -46,10 +48,11 @@ type sentRead struct {
 	operation    int64
 	name, server string
 	want         want
+	doubtful     []string // the secondaries that the client may have taken for too stale
 }
 
 func newWatch(w *world) *watch {
-	return &watch{w: w, chosen: map[int64][]choice{}, sent: map[string]int64{}, sessions: map[string]bool{}}
+	return &watch{w: w, chosen: map[int64][]choice{}, behind: map[string]time.Time{}, sent: map[string]int64{}, sessions: map[string]bool{}}
 }
 
 func (h *watch) monitor() *event.Monitor {
@@ -60,12 +63,14 @@ func (h *watch) started(ctx context.Context, e *event.CommandStartedEvent) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if want, ok := ctx.Value(wantKey{}).(want); ok {
+		var doubtful []string
 		if want.stale > 0 {
 			if lag := h.w.lag(e.Server); lag > want.stale+slack {
 				h.stale = append(h.stale, fmt.Sprintf("%s is %v behind, and a read bore %v", e.Server, lag, want.stale))
 			}
+			doubtful = h.doubt(want.stale)
 		}
-		h.reads = append(h.reads, sentRead{e.OperationID, e.Name, e.Server, want})
+		h.reads = append(h.reads, sentRead{e.OperationID, e.Name, e.Server, want, doubtful})
 	}
 	if e.Name == "find" {
 		h.sent[e.Server]++
@@ -73,6 +78,22 @@ func (h *watch) started(ctx context.Context, e *event.CommandStartedEvent) {
 	if _, id, ok := e.Command.Lookup("lsid", "id").BinaryOK(); ok {
 		h.sessions[string(id)] = true
 	}
+}
+
+// doubt names the members that the client may take for staler than the bound: those that are about so far behind, or were
+// until just now, since it hears of their progress with the next heartbeat.
+func (h *watch) doubt(bound time.Duration) (names []string) {
+	for _, m := range h.w.set.Members() {
+		if h.w.lag(m.addr) > bound-slack {
+			h.behind[m.addr] = time.Now()
+		}
+	}
+	for name, at := range h.behind {
+		if time.Since(at) <= slack {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (h *watch) failed(_ context.Context, e *event.CommandFailedEvent) {
@@ -184,7 +205,7 @@ func (h *watch) misled(r sentRead) string {
 			continue
 		}
 		why = ""
-		if !h.fitted(c, r.want) {
+		if !h.fitted(c, r) {
 			why = "when it was chosen it was of another kind"
 			break
 		}
@@ -196,10 +217,10 @@ func (h *watch) misled(r sentRead) string {
 }
 
 // fitted says whether the member fitted in a view that the client had at the moment of the choice.
-func (h *watch) fitted(c choice, want want) bool {
+func (h *watch) fitted(c choice, r sentRead) bool {
 	for i, v := range h.views {
 		gone := i+1 < len(h.views) && h.views[i+1].at.Before(c.at)
-		if !v.at.After(c.at) && !gone && want.suits(v.topology, c.server) {
+		if !v.at.After(c.at) && !gone && r.want.suits(v.topology, c.server, r.doubtful) {
 			return true
 		}
 	}
@@ -207,18 +228,25 @@ func (h *watch) fitted(c choice, want want) bool {
 }
 
 // suits says whether a member may serve, by the rules of the specification "server selection", written a second time.
-func (q want) suits(t event.Topology, server string) bool {
+// Whether a doubtful member was too stale, and so gave way to another, only the client knew; that no stale one serves is
+// judged apart.
+func (q want) suits(t event.Topology, server string, doubtful []string) bool {
 	primaries, secondaries := 0, []event.Member(nil)
 	var it event.Member
+	var both []event.Member
 	for _, m := range t.Members {
+		if m.Address == server {
+			it = m
+		} else if m.Kind == event.RSSecondary && slices.Contains(doubtful, m.Address) {
+			continue
+		}
 		switch m.Kind {
 		case event.RSPrimary:
 			primaries++
+			both = append(both, m)
 		case event.RSSecondary:
 			secondaries = append(secondaries, m)
-		}
-		if m.Address == server {
-			it = m
+			both = append(both, m)
 		}
 	}
 	first, second := it.Kind == event.RSPrimary, it.Kind == event.RSSecondary
@@ -231,12 +259,6 @@ func (q want) suits(t event.Topology, server string) bool {
 		return second && q.best(it, secondaries)
 	case readpref.SecondaryPreferredMode:
 		return second && q.best(it, secondaries) || first && !q.any(secondaries)
-	}
-	var both []event.Member
-	for _, m := range t.Members {
-		if m.Kind == event.RSPrimary || m.Kind == event.RSSecondary {
-			both = append(both, m)
-		}
 	}
 	return (first || second) && q.best(it, both)
 }

@@ -33,17 +33,21 @@ func (m *Member) Maintenance(ctx context.Context, on bool) error {
 	case !st.Role.Member():
 		return mongoerr.Server(mongoerr.CodeNotYetInitialized, "can't modify maintenance mode: the member is %s", st.Role)
 	}
-	if !on && m.InMaintenance(ctx) == 0 {
+	times, err := m.InMaintenance(ctx)
+	if err != nil {
+		return err
+	}
+	if !on && times == 0 {
 		return mongoerr.Server(mongoerr.CodeOperationFailed, "already out of maintenance mode")
 	}
-	_, err := m.ask(ctx, repl.Maintenance{On: on})
+	_, err = m.ask(ctx, repl.Maintenance{On: on})
 	return err
 }
 
 // InMaintenance is how often the member was taken out of service and not put back.
-func (m *Member) InMaintenance(ctx context.Context) (times int) {
-	_ = m.look(ctx, func(n *repl.Node) { times = n.Maintenance() })
-	return times
+func (m *Member) InMaintenance(ctx context.Context) (times int, err error) {
+	err = m.look(ctx, func(n *repl.Node) { times = n.Maintenance() })
+	return times, err
 }
 
 func replSetSyncFrom(ctx context.Context, m *Member, r *Request) (bson.D, error) {
