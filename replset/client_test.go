@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
@@ -179,13 +180,13 @@ func (c *raw) ids(t testing.TB) []string {
 	return out
 }
 
-// quick is a set with short timers.
-func quick(t testing.TB, o Options) *Set {
+// onFakeTime runs a test of a set on a network in memory and on fake time: nobody is elected because the machine is busy.
+func onFakeTime(t *testing.T, o Options, f func(t *testing.T, s *Set)) {
 	t.Helper()
-	if o.ElectionTimeout == 0 {
-		o.ElectionTimeout = 300 * time.Millisecond
-	}
-	return Run(t, o)
+	synctest.Test(t, func(t *testing.T) {
+		o.Network = NewMemoryNetwork()
+		f(t, Run(t, o))
+	})
 }
 
 func within(t testing.TB, limit time.Duration, what string, cond func() bool) time.Duration {

@@ -100,100 +100,103 @@ func version(r bson.Raw) bson.Raw {
 }
 
 func TestAwaitedHelloReturnsOnChangeAtOnceOrInTime(t *testing.T) {
-	s := quick(t, Options{Members: 3})
-	p := primaryIndex(t, s)
-	c := dialRaw(t, s, p, "monitor")
-	first := c.must(t, "admin", bson.D{{Key: "hello", Value: 1}})
+	onFakeTime(t, Options{Members: 3}, func(t *testing.T, s *Set) {
+		p := primaryIndex(t, s)
+		c := dialRaw(t, s, p, "monitor")
+		first := c.must(t, "admin", bson.D{{Key: "hello", Value: 1}})
 
-	begun := time.Now()
-	same := c.must(t, "admin", await(version(first), 50))
-	if took := time.Since(begun); took < 50*time.Millisecond || took > 2*time.Second {
-		t.Errorf("without a change the answer came after %v", took)
-	}
-	if string(version(same)) != string(version(first)) {
-		t.Errorf("topologyVersion changed from %v to %v", version(first), version(same))
-	}
-
-	done := make(chan time.Duration, 1)
-	go func() {
 		begun := time.Now()
-		if _, err := c.run("admin", await(version(first), 10000)); err != nil {
-			t.Error(err)
+		same := c.must(t, "admin", await(version(first), 50))
+		if took := time.Since(begun); took < 50*time.Millisecond || took > 2*time.Second {
+			t.Errorf("without a change the answer came after %v", took)
 		}
-		done <- time.Since(begun)
-	}()
-	time.Sleep(20 * time.Millisecond)
-	if err := s.StepDown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if took := <-done; took > 2*time.Second {
-		t.Errorf("the change was told after %v", took)
-	}
-	begun = time.Now()
-	c.must(t, "admin", await(version(first), 10000))
-	if took := time.Since(begun); took > time.Second {
-		t.Errorf("an old version was answered after %v", took)
-	}
-	c.fails(t, 31368, "admin", bson.D{{Key: "hello", Value: 1}, {Key: "maxAwaitTimeMS", Value: 10}})
-	c.fails(t, 31368, "admin", bson.D{{Key: "hello", Value: 1}, {Key: "topologyVersion", Value: version(first)}})
+		if string(version(same)) != string(version(first)) {
+			t.Errorf("topologyVersion changed from %v to %v", version(first), version(same))
+		}
+
+		done := make(chan time.Duration, 1)
+		go func() {
+			begun := time.Now()
+			if _, err := c.run("admin", await(version(first), 10000)); err != nil {
+				t.Error(err)
+			}
+			done <- time.Since(begun)
+		}()
+		time.Sleep(20 * time.Millisecond)
+		if err := s.StepDown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := <-done; took > 2*time.Second {
+			t.Errorf("the change was told after %v", took)
+		}
+		begun = time.Now()
+		c.must(t, "admin", await(version(first), 10000))
+		if took := time.Since(begun); took > time.Second {
+			t.Errorf("an old version was answered after %v", took)
+		}
+		c.fails(t, 31368, "admin", bson.D{{Key: "hello", Value: 1}, {Key: "maxAwaitTimeMS", Value: 10}})
+		c.fails(t, 31368, "admin", bson.D{{Key: "hello", Value: 1}, {Key: "topologyVersion", Value: version(first)}})
+	})
 }
 
 func TestStreamedHelloSendsEachChangeWithoutBeingAsked(t *testing.T) {
-	s := quick(t, Options{Members: 3})
-	p := primaryIndex(t, s)
-	c := dialRaw(t, s, p, "monitor")
-	known := version(c.must(t, "admin", bson.D{{Key: "hello", Value: 1}}))
-	if err := c.send(wire.ExhaustAllowed, "admin", await(known, 100)); err != nil {
-		t.Fatal(err)
-	}
-	asked := c.id
-	r, err := c.receive()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.lastR.Flags&wire.MoreToCome == 0 || c.lastR.ResponseTo != asked {
-		t.Errorf("first reply: flags %#x, in response to %d, asked %d", c.lastR.Flags, c.lastR.ResponseTo, asked)
-	}
-	before := c.lastR.RequestID
-	if err := s.StepDown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for range 20 {
-		if r, err = c.receive(); err != nil {
+	onFakeTime(t, Options{Members: 3}, func(t *testing.T, s *Set) {
+		p := primaryIndex(t, s)
+		c := dialRaw(t, s, p, "monitor")
+		known := version(c.must(t, "admin", bson.D{{Key: "hello", Value: 1}}))
+		if err := c.send(wire.ExhaustAllowed, "admin", await(known, 100)); err != nil {
 			t.Fatal(err)
 		}
-		if c.lastR.ResponseTo != before || c.lastR.Flags&wire.MoreToCome == 0 {
-			t.Errorf("a streamed reply is in response to %d, the one before was %d (flags %#x)", c.lastR.ResponseTo, before, c.lastR.Flags)
+		asked := c.id
+		r, err := c.receive()
+		if err != nil {
+			t.Fatal(err)
 		}
-		before = c.lastR.RequestID
-		if yes, _ := r.Lookup("secondary").BooleanOK(); yes {
-			return
+		if c.lastR.Flags&wire.MoreToCome == 0 || c.lastR.ResponseTo != asked {
+			t.Errorf("first reply: flags %#x, in response to %d, asked %d", c.lastR.Flags, c.lastR.ResponseTo, asked)
 		}
-	}
-	t.Errorf("the step-down was never told: %v", r)
+		before := c.lastR.RequestID
+		if err := s.StepDown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			if r, err = c.receive(); err != nil {
+				t.Fatal(err)
+			}
+			if c.lastR.ResponseTo != before || c.lastR.Flags&wire.MoreToCome == 0 {
+				t.Errorf("a streamed reply is in response to %d, the one before was %d (flags %#x)", c.lastR.ResponseTo, before, c.lastR.Flags)
+			}
+			before = c.lastR.RequestID
+			if yes, _ := r.Lookup("secondary").BooleanOK(); yes {
+				return
+			}
+		}
+		t.Errorf("the step-down was never told: %v", r)
+	})
 }
 
 func TestSecondaryKnowsThePrimaryAndLearnsOfTheNext(t *testing.T) {
-	s := quick(t, Options{Members: 3})
-	old := s.Member(primaryIndex(t, s)).Addr()
-	if err := s.Kill(primaryIndex(t, s)); err != nil {
-		t.Fatal(err)
-	}
-	p, err := s.WaitPrimary(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range s.Members() {
-		if m.State() == "DOWN" {
-			continue
+	onFakeTime(t, Options{Members: 3}, func(t *testing.T, s *Set) {
+		old := s.Member(primaryIndex(t, s)).Addr()
+		if err := s.Kill(primaryIndex(t, s)); err != nil {
+			t.Fatal(err)
 		}
-		c := dialRaw(t, s, m.Index(), "app")
-		within(t, 2*time.Second, "every survivor to know", func() bool {
-			r := c.must(t, "admin", bson.D{{Key: "hello", Value: 1}})
-			name, _ := r.Lookup("primary").StringValueOK()
-			return name == p.Addr() && name != old
-		})
-	}
+		p, err := s.WaitPrimary(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range s.Members() {
+			if m.State() == "DOWN" {
+				continue
+			}
+			c := dialRaw(t, s, m.Index(), "app")
+			within(t, 2*time.Second, "every survivor to know", func() bool {
+				r := c.must(t, "admin", bson.D{{Key: "hello", Value: 1}})
+				name, _ := r.Lookup("primary").StringValueOK()
+				return name == p.Addr() && name != old
+			})
+		}
+	})
 }
 
 func TestUnknownAndMisspeltCommandsAreRefused(t *testing.T) {
@@ -216,32 +219,33 @@ func TestUnknownAndMisspeltCommandsAreRefused(t *testing.T) {
 }
 
 func TestStatusAndConfigTellOfAllMembers(t *testing.T) {
-	s := quick(t, Options{Members: 3})
-	p := primaryIndex(t, s)
-	dead := (p + 1) % 3
-	if err := s.Kill(dead); err != nil {
-		t.Fatal(err)
-	}
-	c := dialRaw(t, s, p, "app")
-	within(t, 3*time.Second, "the status to say who is dead", func() bool {
-		r := c.must(t, "admin", bson.D{{Key: "replSetGetStatus", Value: 1}})
-		arr, _ := r.Lookup("members").ArrayOK()
-		d, _ := arr.Index(dead).DocumentOK()
-		state, _ := d.Lookup("state").AsInt64OK()
-		return arr.Len() == 3 && state == 8
+	onFakeTime(t, Options{Members: 3}, func(t *testing.T, s *Set) {
+		p := primaryIndex(t, s)
+		dead := (p + 1) % 3
+		if err := s.Kill(dead); err != nil {
+			t.Fatal(err)
+		}
+		c := dialRaw(t, s, p, "app")
+		within(t, 3*time.Second, "the status to say who is dead", func() bool {
+			r := c.must(t, "admin", bson.D{{Key: "replSetGetStatus", Value: 1}})
+			arr, _ := r.Lookup("members").ArrayOK()
+			d, _ := arr.Index(dead).DocumentOK()
+			state, _ := d.Lookup("state").AsInt64OK()
+			return arr.Len() == 3 && state == 8
+		})
+		r := c.must(t, "admin", bson.D{{Key: "replSetGetConfig", Value: 1}})
+		if host, _ := r.Lookup("config", "members", "0", "host").StringValueOK(); host != s.Member(0).Addr() {
+			t.Errorf("config: %v", r)
+		}
+		for _, cmd := range []string{"buildInfo", "serverStatus", "connectionStatus", "whatsmyuri", "features", "ping", "getLastError"} {
+			c.must(t, "t", bson.D{{Key: cmd, Value: 1}})
+		}
+		for _, cmd := range []bson.D{{{Key: "hostInfo", Value: 1}}, {{Key: "getCmdLineOpts", Value: 1}}, {{Key: "getLog", Value: "startupWarnings"}},
+			{{Key: "getParameter", Value: "*"}}, {{Key: "getParameter", Value: 1}, {Key: "featureCompatibilityVersion", Value: 1}}} {
+			c.must(t, "admin", cmd)
+		}
+		c.fails(t, mongoerr.CodeInvalidOptions, "admin", bson.D{{Key: "getParameter", Value: 1}, {Key: "foo", Value: 1}})
 	})
-	r := c.must(t, "admin", bson.D{{Key: "replSetGetConfig", Value: 1}})
-	if host, _ := r.Lookup("config", "members", "0", "host").StringValueOK(); host != s.Member(0).Addr() {
-		t.Errorf("config: %v", r)
-	}
-	for _, cmd := range []string{"buildInfo", "serverStatus", "connectionStatus", "whatsmyuri", "features", "ping", "getLastError"} {
-		c.must(t, "t", bson.D{{Key: cmd, Value: 1}})
-	}
-	for _, cmd := range []bson.D{{{Key: "hostInfo", Value: 1}}, {{Key: "getCmdLineOpts", Value: 1}}, {{Key: "getLog", Value: "startupWarnings"}},
-		{{Key: "getParameter", Value: "*"}}, {{Key: "getParameter", Value: 1}, {Key: "featureCompatibilityVersion", Value: 1}}} {
-		c.must(t, "admin", cmd)
-	}
-	c.fails(t, mongoerr.CodeInvalidOptions, "admin", bson.D{{Key: "getParameter", Value: 1}, {Key: "foo", Value: 1}})
 }
 
 func TestClientMetadataIsCheckedAndTakenOnce(t *testing.T) {
@@ -262,47 +266,48 @@ func TestClientMetadataIsCheckedAndTakenOnce(t *testing.T) {
 }
 
 func TestReconfigChangesTagsAndPrioritiesEverywhere(t *testing.T) {
-	s := quick(t, Options{Members: 3})
-	p := primaryIndex(t, s)
-	c := dialRaw(t, s, p, "app")
-	r := c.must(t, "admin", bson.D{{Key: "replSetGetConfig", Value: 1}})
-	doc, _ := r.Lookup("config").DocumentOK()
-	var cfg bson.D
-	if err := bson.Unmarshal(doc, &cfg); err != nil {
-		t.Fatal(err)
-	}
-	heir := (p + 1) % 3
-	set := func(d bson.D, key string, v any) {
-		for i := range d {
-			if d[i].Key == key {
-				d[i].Value = v
+	onFakeTime(t, Options{Members: 3}, func(t *testing.T, s *Set) {
+		p := primaryIndex(t, s)
+		c := dialRaw(t, s, p, "app")
+		r := c.must(t, "admin", bson.D{{Key: "replSetGetConfig", Value: 1}})
+		doc, _ := r.Lookup("config").DocumentOK()
+		var cfg bson.D
+		if err := bson.Unmarshal(doc, &cfg); err != nil {
+			t.Fatal(err)
+		}
+		heir := (p + 1) % 3
+		set := func(d bson.D, key string, v any) {
+			for i := range d {
+				if d[i].Key == key {
+					d[i].Value = v
+				}
 			}
 		}
-	}
-	members, _ := cfg.Get("members")
-	set(members.(bson.A)[heir].(bson.D), "tags", bson.D{{Key: "dc", Value: "new"}})
-	set(members.(bson.A)[heir].(bson.D), "priority", 5.0)
-	c.fails(t, 103, "admin", bson.D{{Key: "replSetReconfig", Value: cfg}})
-	set(cfg, "version", 2)
-	dialRaw(t, s, heir, "app").fails(t, mongoerr.CodeNotWritablePrimary, "admin", bson.D{{Key: "replSetReconfig", Value: cfg}})
-	c.must(t, "admin", bson.D{{Key: "replSetReconfig", Value: cfg}})
-	within(t, 3*time.Second, "the member of the new priority to take over", func() bool {
-		q := s.Primary()
-		return q != nil && q.Index() == heir
+		members, _ := cfg.Get("members")
+		set(members.(bson.A)[heir].(bson.D), "tags", bson.D{{Key: "dc", Value: "new"}})
+		set(members.(bson.A)[heir].(bson.D), "priority", 5.0)
+		c.fails(t, 103, "admin", bson.D{{Key: "replSetReconfig", Value: cfg}})
+		set(cfg, "version", 2)
+		dialRaw(t, s, heir, "app").fails(t, mongoerr.CodeNotWritablePrimary, "admin", bson.D{{Key: "replSetReconfig", Value: cfg}})
+		c.must(t, "admin", bson.D{{Key: "replSetReconfig", Value: cfg}})
+		within(t, 3*time.Second, "the member of the new priority to take over", func() bool {
+			q := s.Primary()
+			return q != nil && q.Index() == heir
+		})
+		if err := s.Kill(heir); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Restart(heir); err != nil {
+			t.Fatal(err)
+		}
+		r = dialRaw(t, s, heir, "app").must(t, "admin", bson.D{{Key: "hello", Value: 1}})
+		if dc, _ := r.Lookup("tags", "dc").StringValueOK(); dc != "new" || s.Member(heir).Tags()["dc"] != "new" {
+			t.Errorf("after a restart the tags are %v in hello and %v in the set", r.Lookup("tags"), s.Member(heir).Tags())
+		}
+		if v, _ := r.Lookup("setVersion").AsInt64OK(); v != 2 {
+			t.Errorf("setVersion %d", v)
+		}
 	})
-	if err := s.Kill(heir); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Restart(heir); err != nil {
-		t.Fatal(err)
-	}
-	r = dialRaw(t, s, heir, "app").must(t, "admin", bson.D{{Key: "hello", Value: 1}})
-	if dc, _ := r.Lookup("tags", "dc").StringValueOK(); dc != "new" || s.Member(heir).Tags()["dc"] != "new" {
-		t.Errorf("after a restart the tags are %v in hello and %v in the set", r.Lookup("tags"), s.Member(heir).Tags())
-	}
-	if v, _ := r.Lookup("setVersion").AsInt64OK(); v != 2 {
-		t.Errorf("setVersion %d", v)
-	}
 }
 
 func TestOnlyElectableMemberStepsDownIntoANewTerm(t *testing.T) {

@@ -50,31 +50,32 @@ func TestDelayIsPerClientAndParallel(t *testing.T) {
 }
 
 func TestHungMemberAcceptsAndNeverAnswersAndIsReplaced(t *testing.T) {
-	s := quick(t, Options{Members: 3})
-	p := primaryIndex(t, s)
-	old := dialRaw(t, s, p, "app")
-	if err := s.Hang(p, true); err != nil {
-		t.Fatal(err)
-	}
-	if err := old.send(0, "admin", bson.D{{Key: "ping", Value: 1}}); err != nil {
-		t.Fatal(err)
-	}
-	_ = old.nc.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-	if _, err := old.nc.Read(make([]byte, 1)); !isTimeout(err) {
-		t.Errorf("a hung member answered, or hung up: %v", err)
-	}
-	within(t, 3*time.Second, "another primary", func() bool { q := s.Primary(); return q != nil && q.Index() != p })
-	q := primaryIndex(t, s)
-	dialRaw(t, s, q, "app").must(t, "t", insert(1, majority()))
-	if err := s.Hang(p, false); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := old.receive(); err != nil {
-		t.Errorf("after the hang the old question is not answered: %v", err)
-	}
-	if err := s.AwaitReplication(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	onFakeTime(t, Options{Members: 3}, func(t *testing.T, s *Set) {
+		p := primaryIndex(t, s)
+		old := dialRaw(t, s, p, "app")
+		if err := s.Hang(p, true); err != nil {
+			t.Fatal(err)
+		}
+		if err := old.send(0, "admin", bson.D{{Key: "ping", Value: 1}}); err != nil {
+			t.Fatal(err)
+		}
+		_ = old.nc.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		if _, err := old.nc.Read(make([]byte, 1)); !isTimeout(err) {
+			t.Errorf("a hung member answered, or hung up: %v", err)
+		}
+		within(t, 3*time.Second, "another primary", func() bool { q := s.Primary(); return q != nil && q.Index() != p })
+		q := primaryIndex(t, s)
+		dialRaw(t, s, q, "app").must(t, "t", insert(1, majority()))
+		if err := s.Hang(p, false); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := old.receive(); err != nil {
+			t.Errorf("after the hang the old question is not answered: %v", err)
+		}
+		if err := s.AwaitReplication(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 func isTimeout(err error) bool {
@@ -83,31 +84,32 @@ func isTimeout(err error) bool {
 }
 
 func TestKillCutsConnectionsAndRefusesNewOnes(t *testing.T) {
-	s := quick(t, Options{Members: 3})
-	p := primaryIndex(t, s)
-	c := dialRaw(t, s, p, "app")
-	if err := c.send(0, "admin", await(version(c.must(t, "admin", bson.D{{Key: "hello", Value: 1}})), 10000)); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Kill(p); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.receive(); err == nil || isTimeout(err) {
-		t.Errorf("a killed member answered: %v", err)
-	}
-	if _, err := tryDial(t.Context(), s, p, "app"); err == nil {
-		t.Error("a killed member accepts connections")
-	}
-	if err := s.Kill(p); err == nil {
-		t.Error("killing a dead member is no error")
-	}
-	if err := s.Restart(p); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Restart(p); err == nil {
-		t.Error("restarting a running member is no error")
-	}
-	dialRaw(t, s, p, "app").must(t, "admin", bson.D{{Key: "ping", Value: 1}})
+	onFakeTime(t, Options{Members: 3}, func(t *testing.T, s *Set) {
+		p := primaryIndex(t, s)
+		c := dialRaw(t, s, p, "app")
+		if err := c.send(0, "admin", await(version(c.must(t, "admin", bson.D{{Key: "hello", Value: 1}})), 10000)); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Kill(p); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.receive(); err == nil || isTimeout(err) {
+			t.Errorf("a killed member answered: %v", err)
+		}
+		if _, err := tryDial(t.Context(), s, p, "app"); err == nil {
+			t.Error("a killed member accepts connections")
+		}
+		if err := s.Kill(p); err == nil {
+			t.Error("killing a dead member is no error")
+		}
+		if err := s.Restart(p); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Restart(p); err == nil {
+			t.Error("restarting a running member is no error")
+		}
+		dialRaw(t, s, p, "app").must(t, "admin", bson.D{{Key: "ping", Value: 1}})
+	})
 }
 
 func TestCloseAnswersWhatIsInProgress(t *testing.T) {
@@ -228,28 +230,29 @@ func TestRetryableWriteErrorsCarryTheLabel(t *testing.T) {
 }
 
 func TestRetryHistorySurvivesAFailover(t *testing.T) {
-	s := quick(t, Options{Members: 3})
-	lsid := bson.D{{Key: "id", Value: bson.Binary{Subtype: 4, Data: []byte("0123456789abcdef")}}}
-	inc := bson.D{{Key: "update", Value: "c"}, {Key: "updates", Value: bson.A{bson.D{{Key: "q", Value: bson.D{{Key: "_id", Value: 1}}},
-		{Key: "u", Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}}}}},
-		{Key: "lsid", Value: lsid}, {Key: "txnNumber", Value: int64(7)}, {Key: "writeConcern", Value: majority()}}
-	p := primaryIndex(t, s)
-	c := dialRaw(t, s, p, "app")
-	c.must(t, "t", insert(1, majority()))
-	c.must(t, "t", inc)
-	if err := s.Kill(p); err != nil {
-		t.Fatal(err)
-	}
-	c = dialRaw(t, s, primaryIndex(t, s), "app")
-	r := c.must(t, "t", inc)
-	if n, _ := r.Lookup("nModified").AsInt64OK(); n != 1 {
-		t.Errorf("the retry's reply is not the recorded one: %v", r)
-	}
-	r = c.must(t, "t", bson.D{{Key: "find", Value: "c"}})
-	if n, _ := r.Lookup("cursor", "firstBatch", "0", "n").AsInt64OK(); n != 1 {
-		t.Errorf("incremented %d times", n)
-	}
-	older := slices.Clone(inc)
-	older[3].Value = int64(6)
-	c.fails(t, mongoerr.CodeTransactionTooOld, "t", older)
+	onFakeTime(t, Options{Members: 3}, func(t *testing.T, s *Set) {
+		lsid := bson.D{{Key: "id", Value: bson.Binary{Subtype: 4, Data: []byte("0123456789abcdef")}}}
+		inc := bson.D{{Key: "update", Value: "c"}, {Key: "updates", Value: bson.A{bson.D{{Key: "q", Value: bson.D{{Key: "_id", Value: 1}}},
+			{Key: "u", Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}}}}},
+			{Key: "lsid", Value: lsid}, {Key: "txnNumber", Value: int64(7)}, {Key: "writeConcern", Value: majority()}}
+		p := primaryIndex(t, s)
+		c := dialRaw(t, s, p, "app")
+		c.must(t, "t", insert(1, majority()))
+		c.must(t, "t", inc)
+		if err := s.Kill(p); err != nil {
+			t.Fatal(err)
+		}
+		c = dialRaw(t, s, primaryIndex(t, s), "app")
+		r := c.must(t, "t", inc)
+		if n, _ := r.Lookup("nModified").AsInt64OK(); n != 1 {
+			t.Errorf("the retry's reply is not the recorded one: %v", r)
+		}
+		r = c.must(t, "t", bson.D{{Key: "find", Value: "c"}})
+		if n, _ := r.Lookup("cursor", "firstBatch", "0", "n").AsInt64OK(); n != 1 {
+			t.Errorf("incremented %d times", n)
+		}
+		older := slices.Clone(inc)
+		older[3].Value = int64(6)
+		c.fails(t, mongoerr.CodeTransactionTooOld, "t", older)
+	})
 }

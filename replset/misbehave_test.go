@@ -12,78 +12,83 @@ import (
 )
 
 func TestWrongMemberAnswersForAnother(t *testing.T) {
-	s := quick(t, Options{Members: 3, Fault: WrongMember})
-	dialRaw(t, s, primaryIndex(t, s), "app").must(t, "t", insert(1, w(3)))
-	c := dialRaw(t, s, 1, "victim")
-	r := c.must(t, "admin", bson.D{{Key: "hello", Value: 1}})
-	if me, _ := r.Lookup("me").StringValueOK(); me != s.Member(1).Addr() {
-		t.Errorf("hello gives the fault away: me is %s", me)
-	}
-	if got := c.ids(t); !slices.Equal(got, []string{"1"}) {
-		t.Errorf("read %v", got)
-	}
-	if one, two := s.Member(1).OpCounters("victim")["find"], s.Member(2).OpCounters("victim")["find"]; one != 0 || two != 1 {
-		t.Errorf("member 1 counted %d finds, member 2 %d", one, two)
-	}
+	onFakeTime(t, Options{Members: 3, Fault: WrongMember}, func(t *testing.T, s *Set) {
+		dialRaw(t, s, primaryIndex(t, s), "app").must(t, "t", insert(1, w(3)))
+		c := dialRaw(t, s, 1, "victim")
+		r := c.must(t, "admin", bson.D{{Key: "hello", Value: 1}})
+		if me, _ := r.Lookup("me").StringValueOK(); me != s.Member(1).Addr() {
+			t.Errorf("hello gives the fault away: me is %s", me)
+		}
+		if got := c.ids(t); !slices.Equal(got, []string{"1"}) {
+			t.Errorf("read %v", got)
+		}
+		if one, two := s.Member(1).OpCounters("victim")["find"], s.Member(2).OpCounters("victim")["find"]; one != 0 || two != 1 {
+			t.Errorf("member 1 counted %d finds, member 2 %d", one, two)
+		}
+	})
 }
 
 // TestFaultsOutliveTheRemovalOfTheMemberTheyNeed: the victim starts again when the last member is no longer in the set.
 func TestFaultsOutliveTheRemovalOfTheMemberTheyNeed(t *testing.T) {
 	for _, fault := range []Fault{WrongMember, StaleTag} {
 		for _, gone := range [][]int{{2}, {2, 0}} {
-			s := quick(t, Options{Members: 3, Fault: fault})
-			for _, i := range gone {
-				if err := s.RemoveMember(t.Context(), i); err != nil {
+			onFakeTime(t, Options{Members: 3, Fault: fault}, func(t *testing.T, s *Set) {
+
+				for _, i := range gone {
+					if err := s.RemoveMember(t.Context(), i); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := s.Kill(1); err != nil {
 					t.Fatal(err)
 				}
-			}
-			if err := s.Kill(1); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Restart(1); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := s.WaitPrimary(t.Context()); err != nil {
-				t.Error(err)
-			}
+				if err := s.Restart(1); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.WaitPrimary(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
 		}
 	}
 }
 
 func TestLostWriteDiesWithThePrimary(t *testing.T) {
-	s := quick(t, Options{Members: 3, Fault: LostWrite})
-	p := primaryIndex(t, s)
-	c := dialRaw(t, s, p, "app")
-	c.must(t, "t", insert("old", w(3)))
-	c.must(t, "t", insert("lost", majority()))
-	if err := s.Kill(p); err != nil {
-		t.Fatal(err)
-	}
-	within(t, 3*time.Second, "a new primary", func() bool { return s.Primary() != nil })
-	if got := dialRaw(t, s, primaryIndex(t, s), "app").ids(t); !slices.Equal(got, []string{`"old"`}) {
-		t.Errorf("the new primary has %v", got)
-	}
-	if err := s.Restart(p); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.AwaitReplication(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := dialRaw(t, s, p, "app").ids(t); !slices.Equal(got, []string{`"old"`}) {
-		t.Errorf("the old primary kept %v", got)
-	}
+	onFakeTime(t, Options{Members: 3, Fault: LostWrite}, func(t *testing.T, s *Set) {
+		p := primaryIndex(t, s)
+		c := dialRaw(t, s, p, "app")
+		c.must(t, "t", insert("old", w(3)))
+		c.must(t, "t", insert("lost", majority()))
+		if err := s.Kill(p); err != nil {
+			t.Fatal(err)
+		}
+		within(t, 3*time.Second, "a new primary", func() bool { return s.Primary() != nil })
+		if got := dialRaw(t, s, primaryIndex(t, s), "app").ids(t); !slices.Equal(got, []string{`"old"`}) {
+			t.Errorf("the new primary has %v", got)
+		}
+		if err := s.Restart(p); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.AwaitReplication(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := dialRaw(t, s, p, "app").ids(t); !slices.Equal(got, []string{`"old"`}) {
+			t.Errorf("the old primary kept %v", got)
+		}
+	})
 }
 
 func TestStaleTagIsReportedByHelloAlone(t *testing.T) {
-	s := quick(t, Options{Fault: StaleTag, Config: []MemberOptions{{Tags: map[string]string{"dc": "east"}},
-		{Tags: map[string]string{"dc": "east"}}, {Tags: map[string]string{"dc": "west"}}}})
-	r := dialRaw(t, s, 1, "app").must(t, "admin", bson.D{{Key: "hello", Value: 1}})
-	if dc, _ := r.Lookup("tags", "dc").StringValueOK(); dc != "west" {
-		t.Errorf("hello reports %v", r.Lookup("tags"))
-	}
-	if dc := s.Member(1).Tags()["dc"]; dc != "east" {
-		t.Errorf("the configuration says %s", dc)
-	}
+	onFakeTime(t, Options{Fault: StaleTag, Config: []MemberOptions{{Tags: map[string]string{"dc": "east"}},
+		{Tags: map[string]string{"dc": "east"}}, {Tags: map[string]string{"dc": "west"}}}}, func(t *testing.T, s *Set) {
+		r := dialRaw(t, s, 1, "app").must(t, "admin", bson.D{{Key: "hello", Value: 1}})
+		if dc, _ := r.Lookup("tags", "dc").StringValueOK(); dc != "west" {
+			t.Errorf("hello reports %v", r.Lookup("tags"))
+		}
+		if dc := s.Member(1).Tags()["dc"]; dc != "east" {
+			t.Errorf("the configuration says %s", dc)
+		}
+	})
 }
 
 func TestOptionsThatCannotBeAreRefused(t *testing.T) {

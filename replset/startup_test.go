@@ -130,19 +130,20 @@ func TestCloseWhileClientsAreBusy(t *testing.T) {
 }
 
 func TestKillAndRestartInALoopKeepTheMember(t *testing.T) {
-	s := quick(t, Options{Members: 3})
-	c := dialRaw(t, s, primaryIndex(t, s), "app")
-	c.must(t, "t", insert("first", w(3)))
-	for k := range 30 {
-		victim := (primaryIndex(t, s) + 1 + k%2) % 3
-		if err := s.Kill(victim); err != nil {
-			t.Fatal(err)
+	onFakeTime(t, Options{Members: 3}, func(t *testing.T, s *Set) {
+		c := dialRaw(t, s, primaryIndex(t, s), "app")
+		c.must(t, "t", insert("first", w(3)))
+		for k := range 30 {
+			victim := (primaryIndex(t, s) + 1 + k%2) % 3
+			if err := s.Kill(victim); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Restart(victim); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err := s.Restart(victim); err != nil {
-			t.Fatal(err)
-		}
-	}
-	dialRaw(t, s, primaryIndex(t, s), "app").must(t, "t", insert("last", bson.D{{Key: "w", Value: 3}, {Key: "wtimeout", Value: 10000}}))
+		dialRaw(t, s, primaryIndex(t, s), "app").must(t, "t", insert("last", bson.D{{Key: "w", Value: 3}, {Key: "wtimeout", Value: 10000}}))
+	})
 }
 
 func TestKillRestartAndCloseFromManySidesNeitherHangNorPanic(t *testing.T) {

@@ -227,7 +227,7 @@ func TestMessageThatWantsNoReplyGetsNone(t *testing.T) {
 
 func TestNoGoroutineIsLeftBehind(t *testing.T) {
 	before := runtime.NumGoroutine()
-	s := quick(t, Options{Members: 3})
+	s := Run(t, Options{Members: 3})
 	p := primaryIndex(t, s)
 	c := dialRaw(t, s, p, "app")
 	c.must(t, "t", insert(1, w(3)))
