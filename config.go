@@ -51,7 +51,10 @@ type Config struct {
 	ServerMonitoringMode                 string             // "auto", "stream" or "poll"; empty: auto
 	ServerSelectionTimeout               time.Duration      // how long an operation waits for a member that can serve it; 0: 30 s
 	Timeout                              time.Duration      // of a whole operation whose context has no deadline; 0: no limit. Option timeoutMS
-	SRVHost                              string             // of a mongodb+srv string: the name whose SRV record in DNS lists the hosts
+	SRVAllowedHostsSuffix                string             // the domain that hosts from DNS must lie below; empty: that of SRVHost
+	SRVHost                              string             // of a mongodb+srv string: the name whose SRV record in DNS lists the hosts. See Resolve
+	SRVMaxHosts                          int                // so many of the hosts from DNS, chosen by chance; 0: all
+	SRVServiceName                       string             // the service whose SRV record is asked for; empty: "mongodb"
 	TLS                                  bool               // options tls and ssl; implied by TLSConfig and by the other TLS options
 	TLSCAFile                            string             // PEM file of the authorities to trust; empty: the system's
 	TLSCertificateKeyFile                string             // PEM file of this client's certificate (its chain may follow) and key
@@ -103,6 +106,13 @@ type Config struct {
 	// shows both. It is called for every connection, and by Hosts, from many goroutines, and should be quick; a panic is the
 	// error of the connection. Seeds are mapped too.
 	AddressMap func(advertised string) (dial, tlsServerName string)
+	// Resolver answers for DNS where SRVHost is set; nil: net.DefaultResolver, without the system's search domains. It must
+	// return when its context ends. Addresses are looked up by Dial.
+	Resolver Resolver
+	// SRVHostValidator says whether a host from DNS, in lower case and without a port, may be spoken to, in place of the rule
+	// that it lies below the domain of SRVHost; nil: that rule. It is asked when the client is made, and again while the
+	// client looks for changes in DNS.
+	SRVHostValidator func(host string) error
 	// TLSConfig is used as it is, but for a ServerName that is empty: that becomes the member's host name.
 	TLSConfig *tls.Config
 	// Logger takes the warnings of the configuration, and what the client has to say later; nil: nothing is logged.

@@ -91,7 +91,7 @@ func TestUnusableConfigurationsAreRefusedByName(t *testing.T) {
 		"need a proxyHost":                 func(c *Config) { c.ProxyPort = 1080 },
 		"need each other":                  func(c *Config) { c.ProxyHost, c.ProxyUsername = "p", "joe" },
 		"proxyPort is":                     func(c *Config) { c.ProxyHost, c.ProxyPort = "p", 70000 },
-		"takes one host, and 2":            func(c *Config) { c.Hosts, c.LoadBalanced = []string{"a", "b"}, new(true) },
+		"takes one host, and there are 2":  func(c *Config) { c.Hosts, c.LoadBalanced = []string{"a", "b"}, new(true) },
 		"loadBalanced=true and replicaSet": func(c *Config) { c.ReplicaSet, c.LoadBalanced = "rs0", new(true) },
 		"loadBalanced=true and direct":     func(c *Config) { c.DirectConnection, c.LoadBalanced = true, new(true) },
 		"tlsCAFile":                        func(c *Config) { c.TLSCAFile = filepath.Join(t.TempDir(), "none") },
@@ -121,7 +121,7 @@ func TestUnusableConfigurationsAreRefusedByName(t *testing.T) {
 }
 
 func TestUnsupportedOptionsAreNotPassedOver(t *testing.T) {
-	for _, uri := range []string{"mongodb+srv://a.b.c", "mongodb://a/?loadBalanced=true", "mongodb://a/?proxyHost=p"} {
+	for _, uri := range []string{"mongodb://a/?loadBalanced=true", "mongodb://a/?proxyHost=p"} {
 		if _, err := Connect(t.Context(), uri); !mongoerr.IsConfig(err) || !strings.Contains(err.Error(), "not supported yet") {
 			t.Errorf("%s: %v", uri, err)
 		}

@@ -12,9 +12,9 @@ import (
 	"github.com/sextantdb/sextant/internal/topology"
 )
 
-// Connect makes a client from a connection string such as "mongodb://db1,db2:27018/?replicaSet=rs0". It does no I/O: the
-// first operation, WaitReady or Refresh begins to look for the members. A string that cannot be used is an error at
-// once.
+// Connect makes a client from a connection string such as "mongodb://db1,db2:27018/?replicaSet=rs0". It does no I/O, unless
+// the string begins with mongodb+srv: then it asks DNS for the hosts (see Config.Resolve). The first operation, WaitReady
+// or Refresh begins to look for the members. A string that cannot be used is an error at once.
 func Connect(ctx context.Context, uri string) (*Client, error) {
 	cfg, err := ParseURI(uri)
 	if err != nil {
@@ -24,7 +24,7 @@ func Connect(ctx context.Context, uri string) (*Client, error) {
 }
 
 // ConnectConfig makes a client from a configuration, of which it takes a copy. It does no I/O but reading the files that
-// TLS options name.
+// TLS options name, and asking DNS if there is an SRVHost and no host (see Config.Resolve; ctx bounds that).
 func ConnectConfig(ctx context.Context, cfg *Config) (*Client, error) {
 	switch {
 	case ctx == nil:
@@ -34,7 +34,7 @@ func ConnectConfig(ctx context.Context, cfg *Config) (*Client, error) {
 	}
 	c := *cfg
 	c.Hosts, c.Warnings = slices.Clone(cfg.Hosts), slices.Clone(cfg.Warnings)
-	if err := c.validate(); err != nil {
+	if err := c.settle(ctx); err != nil {
 		return nil, err
 	}
 	c.warn()
@@ -49,6 +49,20 @@ func ConnectConfig(ctx context.Context, cfg *Config) (*Client, error) {
 		MaxAdaptiveRetries: c.MaxAdaptiveRetries, OverloadRetarget: c.EnableOverloadRetargeting,
 	})
 	return cl, nil
+}
+
+// settle refuses what cannot be used, asks DNS where it has to, and looks again at what that made of the configuration.
+func (c *Config) settle(ctx context.Context) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	if c.SRVHost == "" || len(c.Hosts) > 0 {
+		return nil
+	}
+	if err := c.Resolve(ctx); err != nil {
+		return err
+	}
+	return c.validate()
 }
 
 // isTrue is the value of an option that is on unless it is switched off.
@@ -83,6 +97,14 @@ func (c *Config) cluster() (*cluster.Config, error) {
 		MaxPoolSize: c.MaxPoolSize, MinPoolSize: c.MinPoolSize, MaxConnecting: c.MaxConnecting, MaxIdleTime: c.MaxIdleTime,
 		WaitTimeout: c.WaitQueueTimeout, Monitor: c.Monitor, ConnectTimeout: c.ConnectTimeout,
 		HeartbeatTimeout: c.HeartbeatTimeout,
+	}
+	if c.SRVHost != "" {
+		q, err := c.lookup()
+		if err != nil {
+			return nil, err
+		}
+		cc.Topology.SRV = true
+		cc.SRV = &cluster.SRV{Lookup: q, Resolver: c.resolver(), MaxHosts: c.SRVMaxHosts, Failed: c.srvFailed(q.Name())}
 	}
 	return cc, nil
 }

@@ -57,7 +57,8 @@ func fromURI(u *connstring.URI) *Config {
 		MaxPoolSize: u.MaxPoolSize, MinPoolSize: given(u.MinPoolSize),
 		ProxyHost: u.ProxyHost, ProxyPort: given(u.ProxyPort), ProxyUsername: u.ProxyUsername, ProxyPassword: u.ProxyPassword,
 		ReplicaSet: u.ReplicaSet, RetryReads: u.RetryReads, RetryWrites: u.RetryWrites,
-		ServerMonitoringMode: u.ServerMonitoringMode, SRVHost: u.SRVHost, ServerSelectionTimeout: millis(u.ServerSelectionTimeoutMS),
+		ServerMonitoringMode: u.ServerMonitoringMode, SRVHost: u.SRVHost, SRVMaxHosts: given(u.SRVMaxHosts),
+		SRVServiceName: u.SRVServiceName, SRVAllowedHostsSuffix: u.SRVAllowedHostsSuffix, ServerSelectionTimeout: millis(u.ServerSelectionTimeoutMS),
 		Timeout: millis(u.TimeoutMS), WaitQueueTimeout: millis(u.WaitQueueTimeoutMS), ZlibCompressionLevel: u.ZlibCompressionLevel,
 	}
 }

@@ -8,12 +8,13 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sextantdb/sextant/internal/connstring"
 	"github.com/sextantdb/sextant/internal/topology"
 )
 
 // validate says what cannot be used whatever the servers say. With Strict, that is also any warning.
 func (c *Config) validate() error {
-	for _, check := range []func() error{c.checkHosts, c.checkAuth, c.checkPool, c.checkTimes, c.checkModes, c.checkTexts, c.checkProxy, c.checkCompression, c.checkLoadBalanced} {
+	for _, check := range []func() error{c.checkHosts, c.checkAuth, c.checkPool, c.checkTimes, c.checkModes, c.checkTexts, c.checkProxy, c.checkCompression, c.checkTogether, c.checkLoadBalanced} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -30,9 +31,7 @@ func (c *Config) validate() error {
 
 func (c *Config) checkHosts() error {
 	switch {
-	case c.SRVHost != "":
-		return configError("mongodb+srv is not supported yet: list the hosts in a string that begins with mongodb://")
-	case len(c.Hosts) == 0:
+	case len(c.Hosts) == 0 && c.SRVHost == "":
 		return configError("no host is given")
 	case c.DirectConnection && len(c.Hosts) > 1:
 		return configError("directConnection=true takes one host, and %d are given", len(c.Hosts))
@@ -169,16 +168,51 @@ func (c *Config) checkProxy() error {
 	return nil
 }
 
+// checkLoadBalanced refuses what would change whom the client talks to, if it were passed over.
 func (c *Config) checkLoadBalanced() error {
+	if given(c.LoadBalanced) {
+		return configError("loadBalanced=true is not supported yet")
+	}
+	return nil
+}
+
+// checkTogether holds options against each other that DNS may give too (load balancers specification, URI validation).
+func (c *Config) checkTogether() error {
+	if err := c.checkSRV(); err != nil || !given(c.LoadBalanced) {
+		return err
+	}
 	switch {
-	case !given(c.LoadBalanced):
-		return nil
 	case len(c.Hosts) > 1:
-		return configError("loadBalanced=true takes one host, and %d are given", len(c.Hosts))
+		return configError("loadBalanced=true takes one host, and there are %d", len(c.Hosts))
 	case c.ReplicaSet != "":
 		return configError("loadBalanced=true and replicaSet must not be given together")
 	case c.DirectConnection:
 		return configError("loadBalanced=true and directConnection=true must not be given together")
 	}
-	return configError("loadBalanced=true is not supported yet")
+	return nil
+}
+
+// checkSRV refuses the options of mongodb+srv where there is none, and those that contradict it.
+func (c *Config) checkSRV() error {
+	if c.SRVHost == "" {
+		if c.SRVMaxHosts != 0 || c.SRVServiceName != "" || c.SRVAllowedHostsSuffix != "" || c.SRVHostValidator != nil {
+			return configError("srvMaxHosts, srvServiceName, srvAllowedHostsSuffix and SRVHostValidator are for mongodb+srv alone: there is no SRVHost")
+		}
+		return nil
+	}
+	switch {
+	case c.DirectConnection:
+		return configError("directConnection=true needs one host, and mongodb+srv may stand for several")
+	case c.SRVMaxHosts < 0:
+		return configError("srvMaxHosts is negative (%d)", c.SRVMaxHosts)
+	case c.SRVMaxHosts > 0 && c.ReplicaSet != "":
+		return configError("srvMaxHosts and replicaSet must not be given together: a set says itself who belongs to it")
+	case c.SRVMaxHosts > 0 && given(c.LoadBalanced):
+		return configError("srvMaxHosts and loadBalanced=true must not be given together")
+	case c.SRVServiceName != "" && !connstring.ValidService(c.SRVServiceName):
+		return configError("srvServiceName %q is no service name: letters, digits and single hyphens inside, at most 62 characters", c.SRVServiceName)
+	case c.SRVAllowedHostsSuffix != "" && c.SRVHostValidator != nil:
+		return configError("srvAllowedHostsSuffix and SRVHostValidator must not be given together")
+	}
+	return nil
 }

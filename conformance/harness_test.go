@@ -24,9 +24,7 @@ func TestHarnessReportsFlippedExpectations(t *testing.T) {
 			copied := filepath.Join(t.TempDir(), s.spec)
 			flipped := copyFlipped(t, dir, copied, s.flip)
 			cases, err := s.load(copied)
-			if err != nil {
-				t.Fatal(err)
-			}
+			corpus.Check(t, err)
 			known := map[string]bool{}
 			var failed []string
 			for _, c := range cases {

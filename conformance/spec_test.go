@@ -32,6 +32,8 @@ var suites = []suite{
 	{"connection-string", "pure", 98, loadURIs, flipURIs},
 	{"uri-options", "pure", 159, loadURIs, flipURIs},
 	{"auth", "pure", 67, loadAuth, flipAuth},
+	{"initial-dns-seedlist-discovery", "pure", 53, loadSeedlists, flipSeedlists},
+	{"read-write-concern", "pure", 38, loadConcerns, flipConcerns},
 }
 
 // maxSkips pins the length of skips.tsv: lower it when a line goes, never raise it.
@@ -80,9 +82,7 @@ func TestSpec(t *testing.T) {
 		t.Run(s.spec+"/"+s.kind, func(t *testing.T) {
 			dir := corpus.Need(t, s.spec)
 			cases, err := s.load(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			corpus.Check(t, err)
 			if len(cases) != s.pinned {
 				t.Errorf("%d cases in %s, %d are pinned: the corpus lost or gained files", len(cases), dir, s.pinned)
 			}

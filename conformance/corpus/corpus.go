@@ -113,6 +113,37 @@ func NeedVectors(t testing.TB, file string) string {
 	return path
 }
 
+// Data is the path of a file of ours that the specification tests want beside them, such as "dns-zone.json": in
+// ../reference/conformance-data seen from their folder, or from where that is without EnvDir. The error wraps ErrMissing.
+func Data(file string) (string, error) {
+	base, err := Base()
+	if err != nil {
+		return "", err
+	}
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	for _, dir := range []string{filepath.Dir(base), filepath.Join(filepath.Dir(root), "shared")} {
+		path := filepath.Join(dir, "reference", "conformance-data", file)
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("%w: no reference/conformance-data/%s beside %s", ErrMissing, file, base)
+}
+
+// Check fails a test on an error; on one that wraps ErrMissing it skips the test, as Need does.
+func Check(t testing.TB, err error) {
+	t.Helper()
+	if errors.Is(err, ErrMissing) {
+		need(t, err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func need(t testing.TB, err error) {
 	t.Helper()
 	if err != nil && os.Getenv(EnvNeed) == "1" {

@@ -51,6 +51,24 @@ func TestFilesFindsJSONBelow(t *testing.T) {
 	}
 }
 
+func TestDataLiesBesideTheTests(t *testing.T) {
+	base := filepath.Join(tempDir(t), "spec-tests")
+	t.Setenv(EnvDir, base)
+	want := filepath.Join(filepath.Dir(base), "reference", "conformance-data", "own.json")
+	if _, err := Data("own.json"); !errors.Is(err, ErrMissing) {
+		t.Errorf("before it is there: %v", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(want), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(want, []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Data("own.json"); err != nil || got != want {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
 // tempDir is a temporary folder without a link on the way to it.
 func tempDir(t *testing.T) string {
 	t.Helper()

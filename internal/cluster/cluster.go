@@ -3,7 +3,8 @@
 //
 // Goroutines of a Cluster, from Start to Close: one owner; one monitor a member, and one more to measure round trips
 // while the member streams its state; the dials and the maintainer of each member's pool; a closer for the pool of each
-// member that left; one publisher if somebody listens. Close ends them all and waits. A Cluster is safe for concurrent
+// member that left; one that looks into DNS for hosts that came or went, while the deployment may be a sharded cluster that DNS lists;
+// one publisher if somebody listens. Close ends them all and waits. A Cluster is safe for concurrent
 // use.
 //
 // Invariant: who reports an event waits until the view made from it can be seen and its effects on pools are done, so
@@ -52,6 +53,8 @@ type Config struct {
 	MaxIdleTime   time.Duration // 0, no limit
 	WaitTimeout   time.Duration // waitQueueTimeoutMS; 0, no limit
 
+	SRV *SRV // where the seeds came from, if from DNS; nil: the seeds are fixed
+
 	Monitor *event.Monitor // pool, heartbeat, topology and selection callbacks; nil: none
 }
 
@@ -80,9 +83,9 @@ type Cluster struct {
 
 	view     atomic.Pointer[view]
 	inbox    chan report
-	ctx      context.Context // of the monitors
+	ctx      context.Context // of the monitors and of who follows DNS
 	cancel   context.CancelFunc
-	monitors sync.WaitGroup // added to by the owner and by monitors only, so never after the owner began to wait
+	monitors sync.WaitGroup // added to by Start, the owner and monitors only, so never after the owner began to wait
 	closers  sync.WaitGroup // of the pools of members that left; added to by the owner only
 
 	mu       sync.Mutex // guards what follows; never held across a wait
@@ -125,6 +128,9 @@ func (c *Cluster) Start() {
 	c.started.Store(true)
 	c.publisher.start()
 	c.open()
+	if c.cfg.SRV != nil && !c.cfg.Topology.LoadBalanced {
+		c.monitors.Go(c.followSRV)
+	}
 	go c.run()
 }
 

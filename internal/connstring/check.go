@@ -96,8 +96,13 @@ func (u *URI) checkSRV() error {
 		}
 		return nil
 	}
-	if u.SRVServiceName != "" && !validService(u.SRVServiceName) {
+	if u.SRVServiceName != "" && !ValidService(u.SRVServiceName) {
 		return errorf("srvServiceName is no service name (RFC 6335): letters, digits and single hyphens inside, at most 62 characters")
+	}
+	if u.count("srvAllowedHostsSuffix") > 0 {
+		if _, err := NormalSuffix(u.SRVAllowedHostsSuffix); err != nil {
+			return errorf("%w", err)
+		}
 	}
 	if u.SRVMaxHosts == nil || *u.SRVMaxHosts == 0 {
 		return nil
@@ -111,7 +116,8 @@ func (u *URI) checkSRV() error {
 	return nil
 }
 
-func validService(name string) bool {
+// ValidService says whether a name can be a service of DNS (RFC 6335, but up to 62 characters).
+func ValidService(name string) bool {
 	if len(name) > 62 || strings.HasPrefix(name, "-") || strings.HasSuffix(name, "-") || strings.Contains(name, "--") {
 		return false
 	}

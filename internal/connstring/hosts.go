@@ -127,12 +127,8 @@ func (u *URI) parseSRVHost(parts []string) error {
 	if err != nil {
 		return err
 	}
-	host = strings.TrimSuffix(lower(host), ".")
-	if err := checkName(host); err != nil {
-		return errorf("%w", err)
-	}
-	if _, err := netip.ParseAddr(host); err == nil {
-		return errorf("mongodb+srv takes a host name, not an address")
+	if host, err = NormalHost(host); err != nil {
+		return errorf("the host of mongodb+srv: %w", err)
 	}
 	u.SRVHost = host
 	return nil

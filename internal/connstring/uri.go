@@ -220,6 +220,6 @@ func lower(s string) string {
 	}, s)
 }
 
-func errorf(format string, args ...any) error {
-	return fmt.Errorf("connection string: "+format, args...)
-}
+const prefix = "connection string: "
+
+func errorf(format string, args ...any) error { return fmt.Errorf(prefix+format, args...) }

@@ -178,7 +178,7 @@ func TestErrorsNameTheFaultAndItsPlace(t *testing.T) {
 		"mongodb://h/?ssl=true&tls=false":                               "contradict",
 		"mongodb+srv://a,b":                                             "one host name, not 2",
 		"mongodb+srv://a.b.c:27017":                                     "without a port",
-		"mongodb+srv://10.0.0.1":                                        "not an address",
+		"mongodb+srv://10.0.0.1":                                        "it is an address, not a name",
 		"mongodb+srv://a.b.c/?directConnection=true":                    "mongodb+srv may stand for several",
 		"mongodb+srv://a.b.c/?srvServiceName=a_b":                       "no service name",
 		"mongodb://h/?srvAllowedHostsSuffix=.b.c":                       "for mongodb+srv alone",

@@ -18,7 +18,7 @@ func (d *Description) Apply(ev Event, now time.Time) (*Description, []Effect) {
 	case AppError:
 		c.appError(ev)
 	case SRVHosts:
-		c.srvHosts(ev.Hosts)
+		c.srvHosts(ev)
 	case RTTSample:
 		c.rtt(ev)
 	}
@@ -153,12 +153,13 @@ func (c *change) rtt(ev RTTSample) {
 }
 
 // srvHosts follows DNS: only while the deployment may be a sharded cluster (specification "polling SRV records").
-func (c *change) srvHosts(hosts []string) {
-	if c.old.Kind != event.TopologyUnknown && c.old.Kind != event.Sharded || len(hosts) == 0 {
+// Who is still listed stays as it is; who is new comes in while there is room.
+func (c *change) srvHosts(ev SRVHosts) {
+	if c.old.Kind != event.TopologyUnknown && c.old.Kind != event.Sharded || len(ev.Hosts) == 0 {
 		return
 	}
-	wanted := map[string]bool{}
-	for _, h := range normalized(hosts) {
+	hosts, wanted := normalized(ev.Hosts), map[string]bool{}
+	for _, h := range hosts {
 		wanted[h] = true
 	}
 	for _, s := range c.old.Servers {
@@ -166,8 +167,10 @@ func (c *change) srvHosts(hosts []string) {
 			c.remove(s.Addr, "")
 		}
 	}
-	for _, h := range normalized(hosts) {
-		c.add(h)
+	for _, h := range hosts {
+		if ev.Max <= 0 || len(c.next.Servers) < ev.Max {
+			c.add(h)
+		}
 	}
 }
 

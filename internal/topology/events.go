@@ -34,8 +34,12 @@ type AppError struct {
 	ServiceID         *bson.ObjectID // behind a load balancer: the service that the connection leads to
 }
 
-// SRVHosts is a new answer of DNS to the SRV query that the seeds came from.
-type SRVHosts struct{ Hosts []string }
+// SRVHosts is a new answer of DNS to the SRV query that the seeds came from: all hosts that may be members. With a limit
+// they come in an order of chance, and the first ones for which there is room are taken.
+type SRVHosts struct {
+	Hosts []string
+	Max   int // srvMaxHosts; 0: no limit
+}
 
 // RTTSample is a round trip measured apart from the monitor's streamed replies.
 type RTTSample struct {
