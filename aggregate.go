@@ -11,6 +11,7 @@ import (
 // AggregateOptions are the options of Aggregate and AggregateDatabase; zero fields are not sent.
 type AggregateOptions struct {
 	ReadPreference           *readpref.ReadPref // of this call alone; nil inherits
+	Pin                      *Pin               // go where it is, in the place of ReadPreference
 	Selector                 Selector           // of this call alone; nil: none
 	AllowDiskUse             *bool
 	BatchSize                int32
@@ -65,7 +66,7 @@ func (h *handle) aggregate(ctx context.Context, pipeline any, o *AggregateOption
 	c.optDoc("let", o.Let)
 	c.millis("maxTimeMS", o.MaxTime)
 	c.rawData = o.RawData
-	op := h.read(c, route{o.ReadPreference, o.Selector})
+	op := h.read(c, route{o.ReadPreference, o.Pin, o.Selector})
 	if writes {
 		op.WriteConcern, op.Retryable, op.OutMerge = h.set.writeConcern, false, true
 	}

@@ -16,6 +16,7 @@ type Collection[T any] struct{ h handle }
 // CollectionOptions are the settings of a collection handle; a nil field inherits the database's.
 type CollectionOptions struct {
 	ReadPreference *readpref.ReadPref
+	Pin            *Pin // reads go where it is, in the place of ReadPreference; giving both is an error
 	ReadConcern    *concern.Read
 	WriteConcern   *concern.Write
 	BSON           *bson.Options // see Config.BSON
@@ -61,6 +62,9 @@ func (c *Collection[T]) Database() *Database {
 
 // ReadPreference is the read preference in force, set here or inherited; primary where nobody set one.
 func (c *Collection[T]) ReadPreference() *readpref.ReadPref { return c.h.set.effectiveReadPref() }
+
+// Pin is the pin in force, set here or inherited; nil is none.
+func (c *Collection[T]) Pin() *Pin { return c.h.set.pin }
 
 // ReadConcern is the read concern in force, set here or inherited; nil is the server's default.
 func (c *Collection[T]) ReadConcern() *concern.Read { return c.h.set.readConcern }

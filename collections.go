@@ -12,6 +12,7 @@ import (
 // ListCollectionsOptions are the options of ListCollections and ListCollectionNames; zero fields are not sent.
 type ListCollectionsOptions struct {
 	ReadPreference        *readpref.ReadPref // not inherited; nil is the primary
+	Pin                   *Pin               // go where it is, in the place of ReadPreference
 	Selector              Selector           // nil: none
 	AuthorizedCollections *bool              // only those the user may read
 	BatchSize             int32
@@ -64,7 +65,7 @@ func (d *Database) listCollections(ctx context.Context, filter any, nameOnly boo
 	c.rawData = o.RawData
 	b := &batches{h: &d.h, op: c.name, decoder: new(bson.Batch), batchSize: o.BatchSize}
 	b.setComment(c, o.Comment)
-	if err := b.open(ctx, c, d.h.list(c, route{o.ReadPreference, o.Selector})); err != nil {
+	if err := b.open(ctx, c, d.h.list(c, route{o.ReadPreference, o.Pin, o.Selector})); err != nil {
 		return nil, err
 	}
 	return (&Cursor[CollectionInfo]{b: b}).All(ctx)

@@ -43,7 +43,7 @@ func ConnectConfig(ctx context.Context, cfg *Config) (*Client, error) {
 		return nil, err
 	}
 	cl := &Client{cfg: &c, cluster: cluster.New(*cc), done: make(chan struct{})}
-	cl.set = settings{c.ReadPreference, c.ReadConcern, c.WriteConcern, c.BSON}
+	cl.set = settings{readPref: c.ReadPreference, readConcern: c.ReadConcern, writeConcern: c.WriteConcern, bson: c.BSON}
 	cl.exec = operation.New(operation.Config{
 		Cluster: cl.cluster, RetryReads: isTrue(c.RetryReads), RetryWrites: isTrue(c.RetryWrites), Monitor: c.Monitor,
 		MaxAdaptiveRetries: c.MaxAdaptiveRetries, OverloadRetarget: c.EnableOverloadRetargeting,

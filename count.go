@@ -13,6 +13,7 @@ import (
 // CountOptions are the options of CountDocuments; zero fields are not sent.
 type CountOptions struct {
 	ReadPreference *readpref.ReadPref // of this call alone; nil inherits
+	Pin            *Pin               // go where it is, in the place of ReadPreference
 	Selector       Selector           // of this call alone; nil: none
 	Collation      *Collation
 	Comment        any
@@ -26,6 +27,7 @@ type CountOptions struct {
 // EstimatedDocumentCountOptions are the options of EstimatedDocumentCount; zero fields are not sent.
 type EstimatedDocumentCountOptions struct {
 	ReadPreference *readpref.ReadPref
+	Pin            *Pin // go where it is, in the place of ReadPreference
 	Selector       Selector
 	Comment        any // 4.4.14 and later
 	MaxTime        time.Duration
@@ -51,7 +53,7 @@ func (h *handle) countDocuments(ctx context.Context, filter any, o *CountOptions
 	c.hint(o.Hint)
 	c.millis("maxTimeMS", o.MaxTime)
 	c.rawData = o.RawData
-	op := h.read(c, route{o.ReadPreference, o.Selector})
+	op := h.read(c, route{o.ReadPreference, o.Pin, o.Selector})
 	var n int64
 	op.Decode = func(reply bson.Raw, r operation.Result) error {
 		rest, err := firstBatch(reply)
@@ -108,7 +110,7 @@ func (c *Collection[T]) EstimatedDocumentCount(ctx context.Context, opts ...Esti
 	cm.any("comment", o.Comment)
 	cm.millis("maxTimeMS", o.MaxTime)
 	cm.rawData = o.RawData
-	op := c.h.read(cm, route{o.ReadPreference, o.Selector})
+	op := c.h.read(cm, route{o.ReadPreference, o.Pin, o.Selector})
 	var n int64
 	op.Decode = func(reply bson.Raw, r operation.Result) error {
 		var ok bool

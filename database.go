@@ -13,6 +13,7 @@ type Database struct{ h handle }
 // DatabaseOptions are the settings of a database handle; a nil field inherits the client's.
 type DatabaseOptions struct {
 	ReadPreference *readpref.ReadPref
+	Pin            *Pin // reads go where it is, in the place of ReadPreference; giving both is an error
 	ReadConcern    *concern.Read
 	WriteConcern   *concern.Write
 	BSON           *bson.Options // see Config.BSON
@@ -42,6 +43,9 @@ func (d *Database) Client() *Client { return d.h.client }
 
 // ReadPreference is the read preference in force, set here or inherited; primary where nobody set one.
 func (d *Database) ReadPreference() *readpref.ReadPref { return d.h.set.effectiveReadPref() }
+
+// Pin is the pin in force; nil is none.
+func (d *Database) Pin() *Pin { return d.h.set.pin }
 
 // ReadConcern is the read concern in force, set here or inherited; nil is the server's default.
 func (d *Database) ReadConcern() *concern.Read { return d.h.set.readConcern }

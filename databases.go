@@ -13,6 +13,7 @@ import (
 // ListDatabasesOptions are the options of ListDatabases and ListDatabaseNames; zero fields are not sent.
 type ListDatabasesOptions struct {
 	ReadPreference      *readpref.ReadPref // not inherited; nil is the primary
+	Pin                 *Pin               // go where it is, in the place of ReadPreference
 	Selector            Selector           // nil: none
 	AuthorizedDatabases *bool              // only those the user may read
 	Comment             any
@@ -60,7 +61,7 @@ func (cl *Client) listDatabases(ctx context.Context, filter any, nameOnly bool, 
 	c.flag("nameOnly", nameOnly)
 	c.opt("authorizedDatabases", o.AuthorizedDatabases)
 	c.any("comment", o.Comment)
-	op := h.list(c, route{o.ReadPreference, o.Selector})
+	op := h.list(c, route{o.ReadPreference, o.Pin, o.Selector})
 	res := &ListDatabasesResult{Databases: []DatabaseInfo{}}
 	op.Decode = func(reply bson.Raw, r operation.Result) error {
 		if err := res.decode(reply); err != nil {

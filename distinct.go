@@ -13,6 +13,7 @@ import (
 // DistinctOptions are the options of Distinct; zero fields are not sent.
 type DistinctOptions struct {
 	ReadPreference *readpref.ReadPref // of this call alone; nil inherits
+	Pin            *Pin               // go where it is, in the place of ReadPreference
 	Selector       Selector           // of this call alone; nil: none
 	Collation      *Collation
 	Comment        any
@@ -39,7 +40,7 @@ func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, fil
 	cm.hint(o.Hint)
 	cm.millis("maxTimeMS", o.MaxTime)
 	cm.rawData = o.RawData
-	op := c.h.read(cm, route{o.ReadPreference, o.Selector})
+	op := c.h.read(cm, route{o.ReadPreference, o.Pin, o.Selector})
 	out := []V{}
 	op.Decode = func(reply bson.Raw, r operation.Result) (err error) {
 		values, ok := reply.Lookup("values").ArrayOK()

@@ -28,7 +28,8 @@
 // RunCommand, unless the call itself gives a read preference: they do not inherit.
 //
 // Cursor.Server tells who answered; Client.Hosts is what the client knows of each member; Client.Explain says why an
-// operation would go where it would go.
+// operation would go where it would go, and how likely. A Selector is a rule for one call; a Pin, from Client.Pin, keeps
+// reads at one member until it may not be read any more.
 //
 // # Identity
 //
@@ -60,7 +61,7 @@
 // # If you come from another driver
 //
 //	slaveOk, setSlaveOkay           readPreference=secondaryPreferred, readpref.SecondaryPreferred()
-//	getSlave                        Cursor.Server
+//	getSlave, switchSlave           Client.Pin; Pin.Server, Pin.Switch; or Cursor.Server
 //	getHosts, rs.status             Client.Hosts; Member.Health, State, StateStr
 //	connectionsPerHost              maxPoolSize
 //	acceptableLatencyMS             localThresholdMS

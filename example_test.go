@@ -185,6 +185,28 @@ func ExampleClient_Explain() {
 	// Output: 0 members may serve it
 }
 
+func ExampleClient_Pin() {
+	ctx := context.Background()
+	client, people, end := exampleCollection("pin", Person{Name: "joe"})
+	defer end()
+
+	pin, err := client.Pin(ctx, readpref.SecondaryPreferred()) // one member, taken at random
+	if err != nil {
+		log.Fatal(err)
+	}
+	pinned := people.With(sextant.CollectionOptions{Pin: pin}) // all reads of this handle; or FindOptions.Pin for one
+	cur, err := pinned.Find(ctx, bson.D{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer cur.Close(ctx)
+	fmt.Println(cur.Server() == pin.Server())
+	if _, err := pin.Switch(ctx); err != nil { // another one, if there is one
+		log.Fatal(err)
+	}
+	// Output: true
+}
+
 func ExampleParseURI() {
 	cfg, err := sextant.ParseURI("mongodb://db1,db2/?replicaSet=rs0&readPreferance=nearest")
 	if err != nil {

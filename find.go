@@ -23,6 +23,7 @@ const (
 // FindOptions are the options of Find; zero fields are not sent.
 type FindOptions struct {
 	ReadPreference      *readpref.ReadPref // of this call alone; nil inherits the collection's
+	Pin                 *Pin               // go where it is, in the place of ReadPreference
 	Selector            Selector           // of this call alone; nil: none
 	AllowDiskUse        *bool              // for a sort (4.4)
 	AllowPartialResults *bool              // from a sharded cluster of which a part is down
@@ -48,6 +49,7 @@ type FindOptions struct {
 // FindOneOptions are the options of FindOne; zero fields are not sent.
 type FindOneOptions struct {
 	ReadPreference      *readpref.ReadPref
+	Pin                 *Pin // go where it is, in the place of ReadPreference
 	Selector            Selector
 	AllowPartialResults *bool
 	Collation           *Collation
@@ -116,7 +118,7 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 // find is the same query as a Find of one document in a single batch.
 func (o *FindOneOptions) find() FindOptions {
 	return FindOptions{
-		ReadPreference: o.ReadPreference, Selector: o.Selector, AllowPartialResults: o.AllowPartialResults, Collation: o.Collation,
+		ReadPreference: o.ReadPreference, Pin: o.Pin, Selector: o.Selector, AllowPartialResults: o.AllowPartialResults, Collation: o.Collation,
 		Comment: o.Comment, Hint: o.Hint, Let: o.Let, Max: o.Max, Min: o.Min, MaxTime: o.MaxTime,
 		Projection: o.Projection, ReturnKey: o.ReturnKey, ShowRecordID: o.ShowRecordID, Skip: o.Skip, Sort: o.Sort,
 		RawData: o.RawData, Limit: -1,
@@ -136,7 +138,7 @@ func (h *handle) find(ctx context.Context, filter any, o *FindOptions) (*batches
 	return b, b.open(ctx, c, h.read(c, o.route()))
 }
 
-func (o *FindOptions) route() route { return route{o.ReadPreference, o.Selector} }
+func (o *FindOptions) route() route { return route{o.ReadPreference, o.Pin, o.Selector} }
 
 // findNumbers turns limit and batch size, of which negative ones ask for a single batch, into what the command takes
 // ("find, getMore and killCursors commands", "mapping OP_QUERY behavior").

@@ -28,6 +28,7 @@ func (h *handle) ns() string {
 func (h *handle) with(o CollectionOptions) handle {
 	c := *h
 	c.set = c.set.override(o.ReadPreference, o.ReadConcern, o.WriteConcern)
+	c.usePin(o)
 	c.useBSON(o.BSON)
 	return c
 }
@@ -55,8 +56,8 @@ func (h *handle) encoded(c *cmd) *cmd {
 // read fills in what all reads have: where to go, as the call says or else as is inherited, the read concern, and one
 // retry.
 func (h *handle) read(c *cmd, r route) *operation.Op {
-	if r.pref == nil {
-		r.pref = h.set.readPref
+	if r.pref == nil && r.pin == nil {
+		r.pref, r.pin = h.set.readPref, h.set.pin
 	}
 	op := &operation.Op{
 		Name: c.name, DB: h.db, Coll: h.coll, Kind: operation.Read, Append: c.append,

@@ -11,14 +11,28 @@ import (
 type Want struct {
 	Write          bool               // a write; the rest is then of no account
 	ReadPreference *readpref.ReadPref // of a read; nil is the client's
+	Pin            *Pin               // of a read, in the place of ReadPreference; nil: none
 	Selector       Selector           // of a read; nil: none
 }
 
-func (cl *Client) want(w Want) topology.Want {
+// want is what the operation needs, for the call op.
+func (cl *Client) want(op string, w Want) (topology.Want, error) {
 	if w.Write {
-		return topology.Want{Write: true}
+		return topology.Want{Write: true}, nil
 	}
-	return topology.Want{ReadPref: cl.set.override(w.ReadPreference, nil, nil).effectiveReadPref(), Selector: w.Selector}
+	want := topology.Want{ReadPref: cl.set.override(w.ReadPreference, nil, nil).effectiveReadPref(), Selector: w.Selector}
+	if w.Pin == nil {
+		return want, nil
+	}
+	bad := w.Pin.check(cl)
+	if w.ReadPreference != nil {
+		bad = bothGiven
+	}
+	if bad != "" {
+		return want, argument(op, "", "%s", bad)
+	}
+	want.ReadPref, want.Pinned = w.Pin.ReadPreference(), w.Pin.Server()
+	return want, nil
 }
 
 // Hosts is what the client knows about the deployment and each of its members at this moment: the address by which the
@@ -50,18 +64,23 @@ func (cl *Client) Explain(ctx context.Context, w Want) (event.Verdict, error) {
 	if ctx == nil {
 		return event.Verdict{}, argument("Explain", "", "the context is nil")
 	}
-	want := cl.want(w)
+	want, err := cl.want("Explain", w)
+	if err != nil {
+		return event.Verdict{}, err
+	}
 	if err := cl.ready("Explain", ""); err != nil {
 		v := event.Verdict{Want: want.String(), Cause: ErrClientClosed}
 		v.Sentence = "no member serves " + v.Want + ": " + ErrClientClosed.Error()
 		return v, err
 	}
-	err := cl.cluster.FirstAnswers(ctx)
+	err = cl.cluster.FirstAnswers(ctx)
 	return cl.cluster.Explain(want), err
 }
 
-// WaitReady waits until some member can serve an operation like this one: for programs that want to fail at their start
-// when the deployment cannot be reached. The error is that of a selection.
+// WaitReady waits until some member can serve an operation like this one and a connection to it is open, logged in if
+// that is asked for: for programs that want to fail at their start when the deployment cannot be reached, or does not let
+// them in. The error is that of a selection or of the connection. It takes no longer than the server selection timeout and
+// one attempt to connect.
 func (cl *Client) WaitReady(ctx context.Context, w Want) error {
 	if ctx == nil {
 		return argument("WaitReady", "", "the context is nil")
@@ -69,6 +88,12 @@ func (cl *Client) WaitReady(ctx context.Context, w Want) error {
 	if err := cl.ready("WaitReady", ""); err != nil {
 		return err
 	}
-	_, err := cl.cluster.Select(ctx, cl.want(w))
-	return err
+	want, err := cl.want("WaitReady", w)
+	if err != nil {
+		return err
+	}
+	if w.Pin != nil && !w.Write {
+		return cl.cluster.Ready(ctx, want, w.Pin.p)
+	}
+	return cl.cluster.Ready(ctx, want, nil)
 }

@@ -144,6 +144,7 @@ func indexName(keys bson.Raw) string {
 // ListIndexesOptions are the options of ListIndexes; zero fields are not sent.
 type ListIndexesOptions struct {
 	ReadPreference *readpref.ReadPref // not inherited; nil is the primary
+	Pin            *Pin               // go where it is, in the place of ReadPreference
 	Selector       Selector           // nil: none
 	BatchSize      int32
 	Comment        any
@@ -183,7 +184,7 @@ func (c *Collection[T]) ListIndexes(ctx context.Context, opts ...ListIndexesOpti
 	cm.rawData = o.RawData
 	b := &batches{h: &c.h, op: cm.name, decoder: new(bson.Batch), batchSize: o.BatchSize}
 	b.setComment(cm, o.Comment)
-	err = b.open(ctx, cm, c.h.list(cm, route{o.ReadPreference, o.Selector}))
+	err = b.open(ctx, cm, c.h.list(cm, route{o.ReadPreference, o.Pin, o.Selector}))
 	if mongoerr.Code(err) == mongoerr.CodeNamespaceNotFound {
 		return []IndexInfo{}, nil
 	}

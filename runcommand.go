@@ -14,6 +14,7 @@ type RunCommandOptions struct {
 	// ReadPreference chooses the member. It is not inherited: nil is the primary, as the server cannot know whether a
 	// command of yours may run elsewhere.
 	ReadPreference *readpref.ReadPref
+	Pin            *Pin     // go where it is, in the place of ReadPreference
 	Selector       Selector // nil: none
 }
 
@@ -21,6 +22,7 @@ type RunCommandOptions struct {
 // what the first should have belongs into the command.
 type RunCommandCursorOptions struct {
 	ReadPreference *readpref.ReadPref // not inherited; nil is the primary
+	Pin            *Pin               // go where it is, in the place of ReadPreference
 	Selector       Selector           // nil: none
 	BatchSize      int32
 	Comment        any
@@ -43,7 +45,7 @@ func RunCommandAs[R any](ctx context.Context, d *Database, command any, opts ...
 		return out, err
 	}
 	c := d.h.plain(command)
-	op := d.h.command(c, route{o.ReadPreference, o.Selector})
+	op := d.h.command(c, route{o.ReadPreference, o.Pin, o.Selector})
 	op.Decode = func(reply bson.Raw, r operation.Result) error {
 		return decodeInto(d.h.set.bson, reply, &out, c.name, c.ns, r.Server)
 	}
@@ -65,7 +67,7 @@ func RunCommandCursor[R any](ctx context.Context, d *Database, command any, opts
 	}
 	b := &batches{h: &d.h, op: c.name, decoder: d.h.set.bson.NewBatch(), batchSize: o.BatchSize, tailable: o.CursorType != NonTailable, maxAwait: o.MaxAwaitTime}
 	b.setComment(c, o.Comment)
-	if err := b.open(ctx, c, d.h.command(c, route{o.ReadPreference, o.Selector})); err != nil {
+	if err := b.open(ctx, c, d.h.command(c, route{o.ReadPreference, o.Pin, o.Selector})); err != nil {
 		return nil, err
 	}
 	return &Cursor[R]{b: b}, nil

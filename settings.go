@@ -13,6 +13,7 @@ import (
 // never change it, so a handle that was made before a parent's copy was altered keeps what it had.
 type settings struct {
 	readPref     *readpref.ReadPref
+	pin          *Pin // its read preference is then readPref
 	readConcern  *concern.Read
 	writeConcern *concern.Write
 	bson         bson.Options
@@ -21,7 +22,7 @@ type settings struct {
 // override returns s with every given value in the place of the inherited one; nil inherits.
 func (s settings) override(rp *readpref.ReadPref, rc *concern.Read, wc *concern.Write) settings {
 	if rp != nil {
-		s.readPref = rp
+		s.readPref, s.pin = rp, nil
 	}
 	if rc != nil {
 		s.readConcern = rc

@@ -17,6 +17,7 @@ type Monitor struct {
 	Heartbeat        func(*HeartbeatEvent)
 	TopologyChanged  func(*TopologyEvent)
 	Selection        func(*SelectionEvent)
+	PinMoved         func(*PinEvent)
 }
 
 // CommandStartedEvent says that a command is about to be sent. Sensitive commands show no body.
@@ -167,4 +168,11 @@ type SelectionEvent struct {
 	Verdict     Verdict       // SelectionWaiting, SelectionFailed
 	Remaining   time.Duration // SelectionWaiting: how long it will wait yet
 	Err         error         // SelectionFailed
+}
+
+// PinEvent says that a pinned reader went to another member.
+type PinEvent struct {
+	Want     string // what the pin is for: "a read with mode secondary"
+	From, To string // addresses
+	Reason   string // why the former member was left: "is RSOther, secondary wanted", "switched by the caller"
 }

@@ -31,7 +31,7 @@ const mostRemembered = 16
 // memorable says whether a want is worth to be remembered. A selector is a func, which nobody can compare; the rest is of
 // one call, or plain.
 func memorable(w *topology.Want) bool {
-	return !w.Write && w.Address == "" && w.Selector == nil && len(w.Deprioritized) == 0 &&
+	return !w.Write && w.Address == "" && w.Pinned == "" && w.Selector == nil && len(w.Deprioritized) == 0 &&
 		(!w.ReadPref.IsPlain() || w.LocalThreshold != nil || w.OutMerge)
 }
 

@@ -30,7 +30,7 @@ func newPublisher(m *event.Monitor) *publisher {
 	if m != nil {
 		p.m = *m
 	}
-	p.active = p.m.Pool != nil || p.m.Heartbeat != nil || p.m.TopologyChanged != nil || p.m.Selection != nil
+	p.active = p.m.Pool != nil || p.m.Heartbeat != nil || p.m.TopologyChanged != nil || p.m.Selection != nil || p.m.PinMoved != nil
 	return p
 }
 
@@ -94,6 +94,12 @@ func (p *publisher) selection(e event.SelectionEvent) {
 	}
 }
 
+func (p *publisher) pin(e event.PinEvent) {
+	if p.m.PinMoved != nil {
+		p.push(&e)
+	}
+}
+
 // run is the body of the publisher's goroutine.
 func (p *publisher) run() {
 	defer close(p.done)
@@ -136,5 +142,7 @@ func (p *publisher) call(e any) {
 		p.m.TopologyChanged(e)
 	case *event.SelectionEvent:
 		p.m.Selection(e)
+	case *event.PinEvent:
+		p.m.PinMoved(e)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sextantdb/sextant/internal/topology"
 	"github.com/sextantdb/sextant/mongoerr"
 )
 
@@ -82,4 +83,33 @@ func (v *view) unheard(now time.Time) (longest time.Duration) {
 		}
 	}
 	return longest
+}
+
+// Ready waits until a member that serves the want, the pinned one if there is a pin, gives a connection. What may pass, a
+// failure of the network for one, is tried again until the selection timeout is over.
+func (c *Cluster) Ready(ctx context.Context, w topology.Want, p *Pin) error {
+	start := time.Now()
+	for {
+		s, err := c.choose(ctx, w, p, "ready", 0)
+		if err != nil {
+			return err
+		}
+		pc, err := s.CheckOut(ctx, w)
+		if err == nil {
+			pc.CheckIn()
+			return nil
+		}
+		if mongoerr.IsAuth(err) || !mongoerr.IsPoolCleared(err) && !mongoerr.IsNetwork(err) || time.Since(start) > c.cfg.ServerSelectionTimeout {
+			return err
+		}
+		again := time.NewTimer(topology.MinHeartbeatInterval)
+		select {
+		case <-again.C:
+		case <-c.closing:
+		case <-ctx.Done():
+			again.Stop()
+			return err
+		}
+		again.Stop()
+	}
 }

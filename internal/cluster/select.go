@@ -16,20 +16,24 @@ import (
 // serverSelectionTimeout ends; it fails at once where waiting can not help. The error is a *mongoerr.Error of the stage
 // selection whose message is the verdict: who was wanted, and for each member why it did not serve.
 func (c *Cluster) Select(ctx context.Context, w topology.Want) (*Server, error) {
-	return c.choose(ctx, w, "", 0)
+	return c.choose(ctx, w, nil, "", 0)
 }
 
 // SelectFor is Select for an operation, with its name and number for the events. The operation counts as the member's load
 // from now on, so that others of the same moment look elsewhere, until it calls Done.
 func (c *Cluster) SelectFor(ctx context.Context, w topology.Want, operation string, id int64) (*Server, error) {
-	s, err := c.choose(ctx, w, operation, id)
+	return counted(c.choose(ctx, w, nil, operation, id))
+}
+
+func counted(s *Server, err error) (*Server, error) {
 	if s != nil {
 		s.operations.Add(1)
 	}
 	return s, err
 }
 
-func (c *Cluster) choose(ctx context.Context, w topology.Want, operation string, id int64) (*Server, error) {
+// choose selects, where the pin is if there is one.
+func (c *Cluster) choose(ctx context.Context, w topology.Want, p *Pin, operation string, id int64) (*Server, error) {
 	if c.closed.Load() {
 		return nil, closedError()
 	}
@@ -38,7 +42,7 @@ func (c *Cluster) choose(ctx context.Context, w topology.Want, operation string,
 	}
 	quiet := c.cfg.Monitor == nil || c.cfg.Monitor.Selection == nil
 	if quiet {
-		s, fault := c.view.Load().pick(w)
+		s, fault := c.view.Load().pickBy(p, w)
 		if fault != nil {
 			return nil, faultError(c.Explain(w), fault)
 		}
@@ -46,7 +50,14 @@ func (c *Cluster) choose(ctx context.Context, w topology.Want, operation string,
 			return s, nil
 		}
 	}
-	return c.await(ctx, w, event.SelectionEvent{Operation: operation, OperationID: id, Want: w.String()})
+	return c.await(ctx, w, p, event.SelectionEvent{Operation: operation, OperationID: id, Want: w.String()})
+}
+
+func (v *view) pickBy(p *Pin, w topology.Want) (*Server, error) {
+	if p != nil {
+		return p.pick(v, w)
+	}
+	return v.pick(w)
 }
 
 // pick is a candidate, nil if there is none. The error is that of the caller's selector.
@@ -86,7 +97,7 @@ func (v *view) explain(w topology.Want, now time.Time) event.Verdict {
 func (c *Cluster) Explain(w topology.Want) event.Verdict { return c.view.Load().explain(w, time.Now()) }
 
 // await is Select with events and patience.
-func (c *Cluster) await(ctx context.Context, w topology.Want, e event.SelectionEvent) (*Server, error) {
+func (c *Cluster) await(ctx context.Context, w topology.Want, p *Pin, e event.SelectionEvent) (*Server, error) {
 	start := time.Now()
 	tell := func(kind event.SelectionType) { e.Type = kind; c.publisher.selection(e) }
 	tell(event.SelectionStarted)
@@ -96,7 +107,7 @@ func (c *Cluster) await(ctx context.Context, w topology.Want, e event.SelectionE
 	defer nag.Stop()
 	for waiting := false; ; {
 		v := c.view.Load()
-		s, fault := v.pick(w)
+		s, fault := v.pickBy(p, w)
 		if s != nil {
 			e.Server = s.addr
 			tell(event.SelectionSucceeded)

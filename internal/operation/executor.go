@@ -197,7 +197,13 @@ func (c *call) want() topology.Want {
 
 func (c *call) selectServer(ctx context.Context) (*cluster.Server, error) {
 	start := time.Now()
-	server, err := c.x.o.Cluster.SelectFor(ctx, c.want(), c.op.Name, c.id)
+	var server *cluster.Server
+	var err error
+	if c.op.Pin != nil {
+		server, err = c.op.Pin.SelectFor(ctx, c.want(), c.op.Name, c.id)
+	} else {
+		server, err = c.x.o.Cluster.SelectFor(ctx, c.want(), c.op.Name, c.id)
+	}
 	c.selecting = time.Since(start)
 	return server, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/concern"
 	"github.com/sextantdb/sextant/event"
+	"github.com/sextantdb/sextant/internal/cluster"
 	"github.com/sextantdb/sextant/internal/session"
 	"github.com/sextantdb/sextant/readpref"
 )
@@ -60,6 +61,7 @@ type Op struct {
 	// then carries a transaction number, so that the server does it once.
 	Retryable bool
 
+	Pin      *cluster.Pin                         // go where it is; ReadPref is then that of the pin; nil: none
 	Address  string                               // this member or none (getMore, killCursors)
 	Selector func([]event.Member) []event.Member  // picks among suitable members, before the latency window; nil: all
 	Session  *session.Session                     // nil: a session is taken for this call

@@ -19,13 +19,15 @@ func (d *Description) Explain(w Want, now time.Time) event.Verdict {
 	v := event.Verdict{Want: w.String(), Topology: d.Kind, SetName: d.SetName, Cause: t.cause(len(found))}
 	for i, s := range d.Servers {
 		m := event.MemberVerdict{Address: s.Addr, Kind: s.Kind, RTT: s.RTT, Tags: s.Tags, Rule: oneLine(t.text(i, now))}
-		m.Eligible = t.why[i].rule == ruleOnly || t.why[i].rule == ruleWindow
+		m.Eligible = t.why[i].rule.stays()
 		m.Lag, m.LagKnown = d.knownLag(s)
 		v.Members = append(v.Members, m)
 	}
 	v.Sentence = oneLine(t.sentence(len(found)))
 	return v
 }
+
+func (r rule) stays() bool { return r == ruleOnly || r == ruleWindow || r == rulePinned }
 
 // oneLine keeps what strangers say, a set's name for one, from breaking a sentence into lines.
 func oneLine(text string) string {
@@ -70,6 +72,10 @@ func (t *trial) text(i int, now time.Time) string {
 		return fmt.Sprintf("%s <= %s + %s", dur(r.measured), dur(r.base), dur(r.limit))
 	case ruleSlow:
 		return fmt.Sprintf("%s > %s + %s", dur(r.measured), dur(r.base), dur(r.limit))
+	case rulePinned:
+		return "is where the pin is"
+	case ruleNotPinned:
+		return "would serve, but the pin is at " + t.w.Pinned
 	case ruleNotAsked:
 		return "is not " + t.w.Address
 	case ruleDeprioritized:

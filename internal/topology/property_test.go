@@ -67,6 +67,9 @@ func drawWant(t *rapid.T) Want {
 	if rapid.IntRange(0, 5).Draw(t, "address") == 0 {
 		w.Address = rapid.SampledFrom([]string{"a:1", "z:1"}).Draw(t, "which")
 	}
+	if rapid.IntRange(0, 3).Draw(t, "pinned") == 0 {
+		w.Pinned = rapid.SampledFrom([]string{"a:1", "b:1", "z:1"}).Draw(t, "where")
+	}
 	if rapid.IntRange(0, 3).Draw(t, "selector") == 0 {
 		unwanted := rapid.SampledFrom([]string{"a:1", "b:1"}).Draw(t, "unwanted")
 		w.Selector = func(ms []event.Member) []event.Member {
@@ -135,6 +138,10 @@ func TestCandidatesKeepThePromises(t *testing.T) {
 				t.Fatalf("a secondary serves %v", w)
 			case s.Kind == event.RSPrimary && !w.Write && !w.OutMerge && w.ReadPref.Mode() == readpref.SecondaryMode:
 				t.Fatalf("the primary serves %v", w)
+			case w.Pinned != "" && s.Addr == w.Pinned:
+				if len(found) != 1 {
+					t.Fatalf("%v serve beside the pinned one", addrs(found))
+				}
 			case s.RTT > fastest+DefaultLocalThreshold:
 				t.Fatalf("%s is %v slower than the fastest", s.Addr, s.RTT-fastest)
 			}

@@ -28,6 +28,7 @@ const (
 	ruleBlocked              // nothing is possible at all
 	ruleOnly                 // stays: the topology has one way in, or the address was asked for
 	ruleWindow               // stays: inside the latency window
+	rulePinned               // stays: the pin is there
 	ruleNotAsked             // another address was asked for
 	ruleDeprioritized        // failed in an earlier attempt, and others serve
 	ruleUnavailable          // Unknown
@@ -38,6 +39,7 @@ const (
 	ruleTags                 // has other tags
 	ruleSelector             // the caller's selector dropped it
 	ruleSlow                 // outside the latency window
+	ruleNotPinned            // the pin is elsewhere
 )
 
 // reason is a rule with its numbers.
@@ -78,7 +80,23 @@ func (t *trial) run() []int {
 	if len(suitable) == 0 && len(kept) < len(all) {
 		suitable = t.suitable(all)
 	}
-	return t.window(t.selected(suitable))
+	chosen := t.selected(suitable)
+	if at := t.pinned(chosen); at != nil {
+		return at
+	}
+	return t.window(chosen)
+}
+
+// pinned keeps the pinned member alone, if it is among the set.
+func (t *trial) pinned(set []int) []int {
+	for _, i := range set {
+		if t.d.Servers[i].Addr == t.w.Pinned {
+			t.markAll(set, reason{rule: ruleNotPinned})
+			t.mark(i, reason{rule: rulePinned})
+			return []int{i}
+		}
+	}
+	return nil
 }
 
 func (t *trial) only(set []int) []int {

@@ -15,6 +15,7 @@ type Want struct {
 	ReadPref       *readpref.ReadPref // nil is the primary
 	Address        string             // this member or nothing, if it is known at all: getMore, killCursors
 	LocalThreshold *time.Duration     // nil is the topology's
+	Pinned         string             // this member for as long as it is suitable, however slow; "": none
 	Deprioritized  []string           // members that failed in this call's earlier attempts: only if nobody else serves
 	OutMerge       bool               // a read that ends in a write ($out, $merge): members before 5.0 do that on the primary alone
 
@@ -61,7 +62,7 @@ const (
 
 func (w *Want) plain() (int, bool) {
 	switch {
-	case w.Address != "" || w.Selector != nil || w.LocalThreshold != nil || w.OutMerge || len(w.Deprioritized) > 0:
+	case w.Address != "" || w.Pinned != "" || w.Selector != nil || w.LocalThreshold != nil || w.OutMerge || len(w.Deprioritized) > 0:
 		return 0, false
 	case w.Write:
 		return plainWrite, true
