@@ -159,7 +159,9 @@ func (b *bubble) hang(t *testing.T) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(12 * time.Second) // so that heartbeats have settled; the next one is due in 8 s
+	// So that heartbeats have settled, the next one is due in 8 s, and nothing else that comes at regular times, among the
+	// members or from the client, happens at the same moment.
+	time.Sleep(12*time.Second + 50*time.Millisecond)
 	p := b.set.Primary().Index()
 	if err := b.set.Hang(p, true); err != nil {
 		t.Fatal(err)

@@ -492,6 +492,7 @@ func TestWholeSetComesBackByItself(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		synctest.Wait() // the client hears of it
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if _, err := b.orders().InsertOne(ctx, bson.D{}); !mongoerr.IsSelection(err) || !strings.Contains(first(err), "3 members unreachable") {
