@@ -320,3 +320,38 @@ func TestExperimentKTenClients(t *testing.T) {
 		})
 	}
 }
+
+// TestExperimentOSilentTLSPeer: TLS is spoken to a server that has none and waits for more; 5 s to spare, less than a
+// connection may take. Recorded: the error has only "Type: Unknown".
+func TestExperimentOSilentTLSPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := replset.NewMemoryNetwork()
+		l := must[net.Listener](t)(network.Listen(t.Context(), "plain:27017"))
+		defer l.Close()
+		for name, k := range map[string]struct {
+			edit  func(*sextant.Config)
+			words string
+		}{
+			"TLS":    {func(c *sextant.Config) { c.TLS = true }, "1 member silent for 5 s (in the TLS handshake: is it a port without TLS?)"},
+			"no TLS": {func(c *sextant.Config) {}, "1 member silent for 5 s (connected, but hello is not answered)"},
+			"blackhole": {func(c *sextant.Config) {
+				c.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
+			}, "1 member silent for 5 s (the connection is not there yet)"},
+		} {
+			c := &sextant.Config{Hosts: []string{"plain"}, Dial: network.Dial}
+			k.edit(c)
+			cl := must[*sextant.Client](t)(sextant.ConnectConfig(t.Context(), c))
+			start := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			_, err := cl.Database("shop").Collection("orders").FindOne(ctx, bson.D{})
+			cancel()
+			t.Logf("%s, after %v: %v (recorded: only \"Type: Unknown\")", name, time.Since(start), first(err))
+			if !mongoerr.IsSelection(err) || time.Since(start) != 5*time.Second || !strings.Contains(first(err), k.words) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if err := cl.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

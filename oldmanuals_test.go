@@ -33,6 +33,7 @@ func anyDistance(o *replset.Options, c *sextant.Config) { primaryFirst(o); c.Loc
 func TestDelayedMemberIsReadUnlessStalenessIsLimited(t *testing.T) {
 	inBubble(t, func(o *replset.Options, c *sextant.Config) {
 		anyDistance(o, c)
+		o.ElectionTimeout = 10 * time.Second // so that heartbeats are few
 		o.Config = append(o.Config, replset.MemberOptions{}, replset.MemberOptions{SecondaryDelay: 5 * time.Minute})
 	}, func(t *testing.T, b *bubble) {
 		b.settle(t)

@@ -5,11 +5,13 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/internal/conn"
 	"github.com/sextantdb/sextant/internal/topology"
+	"github.com/sextantdb/sextant/mongoerr"
 )
 
 // monitor keeps the description of one member current. Its goroutine checks the member on a connection of its own:
@@ -22,6 +24,7 @@ type monitor struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	wake   chan struct{} // capacity 1: a check is wanted soon
+	stage  atomic.Value  // a mongoerr.Stage: how far the connection that is being opened has come
 
 	mu      sync.Mutex // guards what follows
 	current context.CancelCauseFunc
@@ -42,6 +45,7 @@ type monitor struct {
 func newMonitor(c *Cluster, addr string) *monitor {
 	m := &monitor{c: c, addr: addr, opts: c.cfg.Conn, wake: make(chan struct{}, 1), checked: make(chan struct{})}
 	m.opts.Monitor, m.opts.Credential = true, nil
+	m.opts.Reached = func(s mongoerr.Stage) { m.stage.Store(s) }
 	m.ctx, m.cancel = context.WithCancel(c.ctx)
 	return m
 }

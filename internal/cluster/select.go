@@ -83,7 +83,7 @@ func (v *view) pick(w topology.Want) (*Server, error) {
 
 // explain is the verdict on a view, with the chance of each candidate.
 func (v *view) explain(w topology.Want, now time.Time) event.Verdict {
-	out := v.desc.Explain(w, now)
+	out := v.desc.ExplainWith(w, now, v.stage)
 	topology.WithLoads(&out, func(address string) int {
 		if s := v.servers[address]; s != nil {
 			return s.Load()
@@ -91,6 +91,15 @@ func (v *view) explain(w topology.Want, now time.Time) event.Verdict {
 		return 0
 	})
 	return out
+}
+
+// stage is how far the opening of a monitor's connection has come, "" if none was ever opened.
+func (v *view) stage(addr string) mongoerr.Stage {
+	if s := v.servers[addr]; s != nil {
+		stage, _ := s.monitor.stage.Load().(mongoerr.Stage)
+		return stage
+	}
+	return ""
 }
 
 // Explain says for each member why an operation would, or would not, go there now.

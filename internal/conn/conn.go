@@ -37,6 +37,8 @@ type Options struct {
 	LoadBalanced   bool          // greet with hello and loadBalanced: true
 	Monitor        bool          // a monitor's connection: never authenticates, never asks for mechanisms
 	Metadata       bson.Raw      // the client document of hello (see ClientMetadata); nil: made at each Open
+	// Reached is told, while Open works, to which stage it has come: dial, tls, handshake. nil: nobody wants to know.
+	Reached func(mongoerr.Stage)
 }
 
 // Conn is an open connection that has shaken hands. See the package comment for who may use it when.

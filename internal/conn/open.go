@@ -34,6 +34,7 @@ func Open(ctx context.Context, addr string, o *Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.reached(mongoerr.StageHandshake)
 	c := newConn(nc, addr)
 	if err := c.greet(l, o, a); err != nil {
 		c.Close()
@@ -64,6 +65,7 @@ func dial(ctx context.Context, addr string, o *Options) (net.Conn, error) {
 	if open == nil {
 		open = dialer.DialContext
 	}
+	o.reached(mongoerr.StageDial)
 	nc, err := open(ctx, network, to)
 	if err == nil && nc == nil {
 		err = errors.New("the Dial function returned neither a connection nor an error")
@@ -79,7 +81,14 @@ func dial(ctx context.Context, addr string, o *Options) (net.Conn, error) {
 		tls = tls.Clone()
 		tls.ServerName = name
 	}
+	o.reached(mongoerr.StageTLS)
 	return secure(ctx, nc, addr, tls)
+}
+
+func (o *Options) reached(s mongoerr.Stage) {
+	if o.Reached != nil {
+		o.Reached(s)
+	}
 }
 
 // Mapped is what AddressMap says of an address: where to dial, the address itself where it says nothing, and the name for

@@ -13,8 +13,11 @@ import (
 )
 
 // Explain runs the rules of Candidates and keeps, for every member, why it stays or falls.
-func (d *Description) Explain(w Want, now time.Time) event.Verdict {
-	t := trial{d: d, w: &w, why: make([]reason, len(d.Servers)), now: now}
+func (d *Description) Explain(w Want, now time.Time) event.Verdict { return d.ExplainWith(w, now, nil) }
+
+// ExplainWith is Explain by one who also knows, of a server that was never heard of, how far its connection has come.
+func (d *Description) ExplainWith(w Want, now time.Time, stage func(addr string) mongoerr.Stage) event.Verdict {
+	t := trial{d: d, w: &w, why: make([]reason, len(d.Servers)), now: now, stage: stage}
 	found := t.run()
 	v := event.Verdict{Want: w.String(), Topology: d.Kind, SetName: d.SetName, Cause: t.cause(len(found))}
 	for i, s := range d.Servers {
@@ -81,7 +84,7 @@ func (t *trial) text(i int, now time.Time) string {
 	case ruleDeprioritized:
 		return "failed in an earlier attempt of this operation, others serve"
 	case ruleUnavailable:
-		return s.unavailable(now)
+		return t.unavailable(s)
 	case ruleKind:
 		return fmt.Sprintf("is %s, %s wanted", s.Kind, r.wanted)
 	case rulePrimaryServes:
@@ -106,15 +109,19 @@ func (t *trial) text(i int, now time.Time) string {
 }
 
 // unavailable says what is wrong with a server that is Unknown, and since when.
-func (s *Server) unavailable(now time.Time) string {
+func (t *trial) unavailable(s *Server) string {
 	if s.Err == nil {
 		if s.Kind == event.PossiblePrimary {
 			return "not checked yet; another member takes it for the primary"
 		}
-		return s.unheard(now)
+		text, where := t.unheard(s)
+		if where != "" {
+			text += " (" + where + ")"
+		}
+		return text
 	}
 	text := s.trouble() + " (" + Short(s.Err) + ")"
-	if ago := now.Sub(s.Since); ago >= time.Second {
+	if ago := t.now.Sub(s.Since); ago >= time.Second {
 		text += " for " + event.FormatDuration(ago.Truncate(time.Second))
 	}
 	return text
@@ -123,14 +130,24 @@ func (s *Server) unavailable(now time.Time) string {
 // slowAnswer is the time after which a server that was asked and has not answered yet is worth a word.
 const slowAnswer = 500 * time.Millisecond
 
-// unheard is what to say of a server that has told nothing yet, nor failed to: a black hole looks like this until the
-// time to connect is up.
-func (s *Server) unheard(now time.Time) string {
-	ago := now.Sub(s.Since)
+// unheard is what to say of a server that has told nothing yet, nor failed to, and where it hangs: a black hole looks like
+// this until the time to connect is up.
+func (t *trial) unheard(s *Server) (text, where string) {
+	ago := t.now.Sub(s.Since)
 	if s.Since.IsZero() || ago < slowAnswer {
-		return "not checked yet"
+		return "not checked yet", ""
 	}
-	return "silent for " + event.FormatDuration(ago.Truncate(100*time.Millisecond))
+	if t.stage != nil {
+		where = hangsIn[t.stage(s.Addr)]
+	}
+	return "silent for " + event.FormatDuration(ago.Truncate(100*time.Millisecond)), where
+}
+
+// hangsIn says what it looks like when nothing comes in a stage of opening a connection.
+var hangsIn = map[mongoerr.Stage]string{
+	mongoerr.StageDial:      "the connection is not there yet",
+	mongoerr.StageTLS:       "in the TLS handshake: is it a port without TLS?",
+	mongoerr.StageHandshake: "connected, but hello is not answered",
 }
 
 // Sorts of trouble.

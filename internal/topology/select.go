@@ -17,6 +17,8 @@ type trial struct {
 	why []reason  // nil if nobody asks
 	now time.Time // of the asking
 
+	stage func(addr string) mongoerr.Stage // how far a server's connection has come; nil if nobody knows
+
 	fault error // what the caller's selector panicked with
 }
 

@@ -115,7 +115,8 @@ func (t *trial) groupOf(i int) (g group, note string) {
 		return same(0, "dropped by the caller's selector"), ""
 	case ruleUnavailable:
 		if s.Err == nil {
-			return same(2, s.unheard(t.now)), ""
+			text, where := t.unheard(s)
+			return same(2, text), where
 		}
 		return s.troubleGroup(), Short(s.Err)
 	case ruleKind:
