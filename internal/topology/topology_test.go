@@ -3,6 +3,7 @@ package topology
 import (
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,36 @@ func TestEventsOfStrangersChangeNothing(t *testing.T) {
 		RTTSample{Addr: "z:1", RTT: 1}, SRVHosts{Hosts: []string{"z:1"}}} {
 		if next, effects := d.Apply(ev, epoch); next != d || len(effects) != 0 {
 			t.Errorf("%T: %v, effects %v", ev, next.View(), effects)
+		}
+	}
+}
+
+func TestHostsOfDNSComeInWhileThereIsRoom(t *testing.T) {
+	for _, k := range []struct {
+		hosts string
+		most  int
+		want  string
+	}{
+		{"b:1 c:1 d:1", 0, "b:1 c:1 d:1"}, {"D:1 c:1 b:1", 2, "b:1 d:1"}, {"c:1 d:1 e:1", 2, "c:1 d:1"}, {"c:1", 2, "c:1"},
+		{"a:1 b:1 c:1", 1, "a:1 b:1"}, // who is listed stays, whatever the limit
+		{"", 0, "a:1 b:1"}, {"b:1 b:1 B:1", 0, "b:1"},
+	} {
+		d := New(Config{Seeds: []string{"a:1", "b:1"}, SRV: true}, epoch)
+		kept := d.Server("b:1")
+		d, effects := d.Apply(SRVHosts{Hosts: strings.Fields(k.hosts), Max: k.most}, epoch)
+		var got []string
+		for _, s := range d.Servers {
+			got = append(got, s.Addr)
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != k.want {
+			t.Errorf("%s, at most %d: %q, want %s", k.hosts, k.most, got, k.want)
+		}
+		if s := d.Server("b:1"); s != nil && s != kept {
+			t.Errorf("%s: what stays was begun anew", k.hosts)
+		}
+		if n := countEffects[StartMonitor](effects) - countEffects[StopMonitor](effects); n != len(got)-2 {
+			t.Errorf("%s: effects %v", k.hosts, effects)
 		}
 	}
 }
