@@ -29,7 +29,8 @@
 //
 // Cursor.Server tells who answered; Client.Hosts is what the client knows of each member; Client.Explain says why an
 // operation would go where it would go, and how likely. A Selector is a rule for one call; a Pin, from Client.Pin, keeps
-// reads at one member until it may not be read any more.
+// reads at one member until it may not be read any more. WithReport tells of the operations under a context who answered,
+// which attempts were made and where the time went.
 //
 // # Identity
 //

@@ -207,6 +207,24 @@ func ExampleClient_Pin() {
 	// Output: true
 }
 
+func ExampleWithReport() {
+	_, people, end := exampleCollection("report", Person{Name: "joe"})
+	defer end()
+
+	ctx, report := sextant.WithReport(context.Background())
+	cur, err := people.Find(ctx, bson.D{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer cur.Close(ctx)
+	o := report.Last()
+	_ = fmt.Sprintln(o.Selection(), o.CheckOut(), o.Wire()) // where the time went; report.String() says all in words
+	for _, a := range report.Attempts() {
+		fmt.Println(a.Server == cur.Server(), a.Err)
+	}
+	// Output: true <nil>
+}
+
 func ExampleParseURI() {
 	cfg, err := sextant.ParseURI("mongodb://db1,db2/?replicaSet=rs0&readPreferance=nearest")
 	if err != nil {

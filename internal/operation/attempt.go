@@ -15,8 +15,10 @@ import (
 // retry decides on, and sent says whether the member may have seen the command.
 func (c *call) attempt(ctx context.Context, s *cluster.Server) (done, sent bool, err error) {
 	defer s.Done()
+	start := c.report.now()
 	pc, err := s.CheckOut(ctx, c.want())
 	if err != nil {
+		c.report.checkedOut(start, 0)
 		if auth := authFailure(err); auth != nil {
 			err = auth
 		}
@@ -25,6 +27,7 @@ func (c *call) attempt(ctx context.Context, s *cluster.Server) (done, sent bool,
 		return false, false, e
 	}
 	defer pc.CheckIn()
+	c.report.checkedOut(start, pc.ID())
 	t := c.target(pc)
 	if err := c.prepare(t); err != nil {
 		return false, false, c.decorate(err, t.Addr)
@@ -34,7 +37,9 @@ func (c *call) attempt(ctx context.Context, s *cluster.Server) (done, sent bool,
 		return false, false, c.decorate(encodeError(err), t.Addr)
 	}
 	c.session.Used(time.Now())
+	start = c.report.now()
 	reply, err := c.send(ctx, s, pc, msg)
+	c.report.carried(start)
 	if err != nil {
 		e := err.(*mongoerr.Error)
 		c.trial.label(e, t.MaxWire, t.Kind == event.Mongos)

@@ -60,7 +60,12 @@ func (x *Executor) Run(ctx context.Context, op *Op) error {
 	}
 	c.trial = trial{kind: op.Kind, allowed: c.mayRetry(), adaptive: c.mayRetryOverload(), most: *x.o.MaxAdaptiveRetries}
 	defer c.release() // also when the caller's code panics
-	return c.run(ctx)
+	if c.report = reportOn(ctx, op, c.id); c.report == nil {
+		return c.run(ctx)
+	}
+	err := c.run(ctx)
+	c.report.end(err)
+	return err
 }
 
 // call is one Run.
@@ -76,6 +81,7 @@ type call struct {
 	selecting time.Duration // how long the last selection took
 	failed    string        // the member at which the last attempt failed
 	avoid     []string      // members not to be asked again if others serve
+	report    *report       // nil: nobody asked for one
 }
 
 // check refuses what no member could do anything with.
@@ -120,9 +126,12 @@ func (c *call) run(ctx context.Context) error {
 		c.trial.tries++
 		server, err := c.selectServer(ctx)
 		if err != nil {
+			c.report.selected("", c.selecting, err)
 			return c.notSelected(ctx, err)
 		}
+		c.report.selected(server.Address(), c.selecting, nil)
 		done, sent, err := c.attempt(ctx, server)
+		c.report.ended(sent, err)
 		if done {
 			return err
 		}
