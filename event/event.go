@@ -86,8 +86,9 @@ func (k TopologyKind) IsReplicaSet() bool {
 // PoolStats counts the connections of one member's pool.
 type PoolStats struct {
 	InUse, Idle, Pending int    // checked out; free; being opened
+	Draining             int    // waiting for the late reply to a call that was given up
 	Waiting              int    // operations that wait for a connection
-	Total                int    // InUse + Idle + Pending
+	Total                int    // InUse + Idle + Pending + Draining
 	Generation           uint64 // how often the pool was cleared
 }
 

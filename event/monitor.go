@@ -74,15 +74,20 @@ const (
 	CheckOutFailed     PoolEventType = "ConnectionCheckOutFailed"
 	ConnectionCheckOut PoolEventType = "ConnectionCheckedOut"
 	ConnectionCheckIn  PoolEventType = "ConnectionCheckedIn"
+	// A caller gave up before the reply had come; the connection drains and is used again, or is closed.
+	PendingResponseStarted   PoolEventType = "ConnectionPendingResponseStarted"
+	PendingResponseSucceeded PoolEventType = "ConnectionPendingResponseSucceeded"
+	PendingResponseFailed    PoolEventType = "ConnectionPendingResponseFailed"
 )
 
-// Reasons of ConnectionClosed and CheckOutFailed.
+// Reasons of ConnectionClosed, CheckOutFailed and PendingResponseFailed.
 const (
 	ReasonStale           = "stale"           // the pool was cleared since it was opened
 	ReasonIdle            = "idle"            // unused for longer than maxIdleTime
 	ReasonError           = "error"           // the connection failed
 	ReasonPoolClosed      = "poolClosed"      // the pool is closed
-	ReasonTimeout         = "timeout"         // no connection came free in time
+	ReasonSurplus         = "surplus"         // it was being opened in the place of one that drained in time
+	ReasonTimeout         = "timeout"         // no connection came free in time; the late reply did not come in time
 	ReasonConnectionError = "connectionError" // opening a connection failed, or the pool is paused
 )
 
@@ -91,8 +96,8 @@ type PoolEvent struct {
 	Type         PoolEventType
 	Address      string
 	ConnectionID int64
-	Reason       string // ConnectionClosed, CheckOutFailed
-	Err          error  // PoolCleared, ConnectionClosed, CheckOutFailed
+	Reason       string // ConnectionClosed, CheckOutFailed, PendingResponseFailed
+	Err          error  // PoolCleared, ConnectionClosed, CheckOutFailed, PendingResponseFailed
 	Duration     time.Duration
 	Interrupt    bool // PoolCleared: connections in use are closed too
 	Generation   uint64

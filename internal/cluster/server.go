@@ -29,7 +29,7 @@ func (c *Cluster) newServer(addr string) *Server {
 	s.pool = pool.New(addr, pool.Options{
 		Max: *c.cfg.MaxPoolSize, Min: c.cfg.MinPoolSize, MaxConnecting: c.cfg.MaxConnecting,
 		MaxIdle: c.cfg.MaxIdleTime, WaitTimeout: c.cfg.WaitTimeout,
-		Open: s.open, Inspect: s.inspect, Failed: s.notOpened, Publish: c.publisher.poolFunc(),
+		Open: s.open, Inspect: s.inspect, Failed: s.notOpened, RTT: s.rtt, Publish: c.publisher.poolFunc(),
 	})
 	s.monitor = newMonitor(c, addr)
 	return s
@@ -74,6 +74,14 @@ func (s *Server) ReportError(err error, pc *pool.Conn) {
 
 func (s *Server) notOpened(err error, generation uint64) {
 	s.c.report(topology.AppError{Addr: s.addr, Err: err, Generation: generation, BeforeHandshake: true})
+}
+
+// rtt is the member's average round trip, 0 if it is not known.
+func (s *Server) rtt() time.Duration {
+	if d := s.c.Description().Server(s.addr); d != nil {
+		return max(d.RTT, 0)
+	}
+	return 0
 }
 
 func (s *Server) open(ctx context.Context) (*conn.Conn, error) {

@@ -3,7 +3,8 @@
 //
 // A Conn has no goroutine of its own: the caller's goroutine writes and reads. It belongs to one goroutine at a time;
 // only Close, Broken and the accessors may be called from others meanwhile. A context that ends while a message is
-// under way ends the wait at once and breaks the connection, because a reply may still come.
+// under way ends the wait at once. If the request was sent whole, the connection then owes a reply and can be used again
+// when Drain has read it; else it is broken.
 //
 // Every error is a *mongoerr.Error that names the server and the stage (dial, tls, handshake, auth, write, read), says
 // in plain words what happened, and keeps what the system said as its cause. No error holds a secret.
@@ -55,8 +56,12 @@ type Conn struct {
 	login  *authenticator // nil: nobody is logged in
 	phase  mongoerr.Stage // handshake or auth while Open works, then ""
 	armed  bool           // a deadline is set on nc
+	owed   int32          // the request whose reply nobody waits for any more; 0: none
 	broken atomic.Bool
 	close  sync.Once
+	// capacity 1: the end of a context has set its deadline. The connection belongs to one client, so the channel may live
+	// in a bubble of testing/synctest.
+	interrupted chan struct{}
 
 	lent bool   // the caller has wbuf
 	wbuf []byte // what Buffer lends
@@ -106,8 +111,8 @@ func (c *Conn) ID() int64 { return c.id }
 // RTT is how long the hello of the handshake took.
 func (c *Conn) RTT() time.Duration { return c.rtt }
 
-// Broken says that the connection must not be used again: a write or read failed, a reply was not understood, its
-// context ended while a reply was under way, or it was closed.
+// Broken says that the connection must not be used again: a write or read failed, a reply was not understood, or it was
+// closed.
 func (c *Conn) Broken() bool { return c.broken.Load() }
 
 // Streaming says that the server will send a further reply unasked: read it with ReadNext.

@@ -54,6 +54,8 @@ func opcodeError(code int32) error {
 func (c *Conn) ioError(ctx context.Context, stage mongoerr.Stage, err error) error {
 	partial := c.rbuf[c.used:]
 	switch ended, cause := ioEnded(ctx, err); {
+	case ended && stage == mongoerr.StageRead && c.owed != 0:
+		return c.errorf(stage, cause, "%s", c.lateWords(ctx, stage)) // not broken: Drain may yet read the reply
 	case ended:
 		return c.overloaded(ctx, c.fail(stage, cause, "%s", c.lateWords(ctx, stage)))
 	case errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) && c.Broken():

@@ -47,7 +47,8 @@ func Open(ctx context.Context, addr string, o *Options) (*Conn, error) {
 func newConn(nc net.Conn, addr string) *Conn {
 	return &Conn{
 		nc: nc, addr: addr, id: lastID.Add(1), phase: mongoerr.StageHandshake,
-		wbuf: make([]byte, 0, firstBuffer), rbuf: make([]byte, 0, firstBuffer),
+		interrupted: make(chan struct{}, 1),
+		wbuf:        make([]byte, 0, firstBuffer), rbuf: make([]byte, 0, firstBuffer),
 	}
 }
 

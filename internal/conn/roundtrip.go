@@ -11,7 +11,8 @@ import (
 
 // RoundTrip sends one whole message and waits for its reply, until the context ends. The reply's bytes are valid until
 // the next use of the connection. If the request allows exhaust replies and the reply has moreToCome, further ones are
-// read with ReadNext. After any error the connection is broken.
+// read with ReadNext. After an error the connection is broken, unless only its context ended while the whole request was
+// sent: then it owes a reply (Owes, Drain).
 func (c *Conn) RoundTrip(ctx context.Context, msg []byte) (wire.Msg, error) {
 	if err := c.usable(ctx, mongoerr.StageWrite); err != nil {
 		return wire.Msg{}, err
@@ -26,11 +27,12 @@ func (c *Conn) RoundTrip(ctx context.Context, msg []byte) (wire.Msg, error) {
 	id := int32(binary.LittleEndian.Uint32(msg[4:]))
 	exhaust := binary.LittleEndian.Uint32(msg[wire.HeaderLen:])&wire.ExhaustAllowed != 0
 	stop := c.arm(ctx)
-	m, err := c.exchange(ctx, msg)
+	m, err := c.exchange(ctx, msg, id, exhaust)
 	c.disarm(stop)
 	if err != nil {
 		return wire.Msg{}, err
 	}
+	c.owed = 0
 	if m.ResponseTo != id {
 		return wire.Msg{}, c.fail(mongoerr.StageRead, nil, "the reply answers request %d, not %d", m.ResponseTo, id)
 	}
@@ -43,11 +45,41 @@ func (c *Conn) RoundTrip(ctx context.Context, msg []byte) (wire.Msg, error) {
 	return m, nil
 }
 
-func (c *Conn) exchange(ctx context.Context, msg []byte) (wire.Msg, error) {
+func (c *Conn) exchange(ctx context.Context, msg []byte, id int32, exhaust bool) (wire.Msg, error) {
 	if err := c.write(ctx, msg); err != nil {
 		return wire.Msg{}, err
 	}
+	if c.phase == "" && !exhaust { // a stream may go on for ever
+		c.owed = id
+	}
 	return c.read(ctx)
+}
+
+// Owes says that the context of the last request ended before its reply had come: the connection is of no use until Drain
+// has read it.
+func (c *Conn) Owes() bool { return c.owed != 0 }
+
+// Drain reads the reply that is owed, whatever part of it has come already, and forgets it. If it has not come by the
+// time until, or is none, the connection is broken.
+func (c *Conn) Drain(until time.Time) error {
+	if c.owed == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), until)
+	defer cancel()
+	stop := c.arm(ctx)
+	m, err := c.read(ctx)
+	c.disarm(stop)
+	if err == nil && (m.ResponseTo != c.owed || m.Flags&wire.MoreToCome != 0) {
+		err = c.fail(mongoerr.StageRead, nil, "the late reply answers request %d, not %d", m.ResponseTo, c.owed)
+	}
+	if err != nil {
+		c.broken.Store(true)
+		return err
+	}
+	c.owed = 0
+	c.forget()
+	return nil
 }
 
 // Send sends one whole message that asks for no reply (moreToCome).
@@ -90,6 +122,9 @@ func (c *Conn) usable(ctx context.Context, stage mongoerr.Stage) error {
 	if c.broken.Load() {
 		return c.fail(stage, nil, "the connection is closed")
 	}
+	if c.owed != 0 {
+		return c.fail(stage, nil, "the reply to an earlier request has not come yet")
+	}
 	if ctx.Err() != nil {
 		return c.errorf(stage, endOf(ctx), "%s before anything was sent", endWords(ctx))
 	}
@@ -113,14 +148,18 @@ func (c *Conn) arm(ctx context.Context) (stop func() bool) {
 
 var longAgo = time.Unix(1, 0)
 
-// interrupt frees whoever waits on the socket.
-func (c *Conn) interrupt() { c.nc.SetDeadline(longAgo) }
+// interrupt frees whoever waits on the socket, and lets disarm know.
+func (c *Conn) interrupt() {
+	c.nc.SetDeadline(longAgo)
+	c.interrupted <- struct{}{}
+}
 
-// disarm ends what arm began. If the context's end won the race against a complete reply, the reply counts, but the
-// connection is broken: interrupt may still be about to set its deadline.
+// disarm ends what arm began. If the context's end won, even against a complete reply, its deadline is waited for: it must
+// not fall into the connection's next use.
 func (c *Conn) disarm(stop func() bool) {
 	if stop != nil && !stop() {
-		c.broken.Store(true)
+		<-c.interrupted
+		c.armed = true
 	}
 }
 

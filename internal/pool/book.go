@@ -23,33 +23,44 @@ const (
 	pending
 	idle
 	busy
+	draining // a reply is due that nobody waits for any more
 )
 
 // book is the ledger of a pool: which connections there are, who waits, what may be dialled. It is pure; pool.go is the
 // lock round it and does what it says.
 //
-// Invariants: at most max connections in all (0: no limit), at most maxConnecting of them pending; nobody waits while
-// a usable connection is idle; while paused or closed nobody waits and nothing is idle.
+// Invariants: at most max connections (0: no limit) are open, and at most max are open or pending if those that drain are
+// left out; at most maxConnecting are pending; nobody waits while a usable connection is idle; while paused or closed
+// nobody waits, and nothing is idle or draining.
+//
+// A connection that drains takes no place from who waits: the dial that would have been made if it had been closed is made.
+// So there may be more than max in all, by the dials under way, of which the first to be done takes the place of the one
+// that has been draining longest; and if a connection drains first, the dial that was made in its place ends.
 type book struct {
 	max, min, maxConnecting int
 	maxIdle                 time.Duration
 
-	status  status
-	gen     uint64
-	cause   error // why the pool is paused; nil before it was ever ready
-	lastID  int64
-	idle    []*Conn // by the time they became idle, the oldest first; the youngest is used first
-	busy    ring
-	pending ring
-	waiting queue
+	status   status
+	gen      uint64
+	cause    error // why the pool is paused; nil before it was ever ready
+	lastID   int64
+	idle     []*Conn // by the time they became idle, the oldest first; the youngest is used first
+	busy     ring
+	pending  ring
+	draining ring
+	waiting  queue
 }
 
-func (b *book) total() int { return len(b.idle) + b.busy.n + b.pending.n }
+func (b *book) total() int { return len(b.idle) + b.busy.n + b.pending.n + b.draining.n }
+
+// full says that the limit allows no further dial.
+func (b *book) full() bool { return b.max > 0 && b.total()-b.draining.n >= b.max }
 
 // dropped is a connection that left the ledger and whose socket must be closed.
 type dropped struct {
 	conn   *Conn
 	reason string
+	late   bool // it was draining
 }
 
 // take hands out the idle connection used last. What perished on the way is dropped.
@@ -60,7 +71,7 @@ func (b *book) take(now time.Time) (c *Conn, drops []dropped) {
 		b.idle = b.idle[:n-1]
 		if reason := b.perished(c, now); reason != "" {
 			c.where = gone
-			drops = append(drops, dropped{c, reason})
+			drops = append(drops, dropped{conn: c, reason: reason})
 			continue
 		}
 		b.busy.push(c, busy)
@@ -89,7 +100,7 @@ func (b *book) cancel(w *waiter) bool { return b.waiting.remove(w) }
 // fill is set, as many as minPoolSize lacks.
 func (b *book) dial(fill bool) *Conn {
 	need := b.waiting.n > b.pending.n || fill && b.total() < b.min
-	if !need || b.status != ready || b.pending.n >= b.maxConnecting || b.max > 0 && b.total() >= b.max {
+	if !need || b.status != ready || b.pending.n >= b.maxConnecting || b.full() {
 		return nil
 	}
 	b.lastID++
@@ -99,10 +110,15 @@ func (b *book) dial(fill bool) *Conn {
 }
 
 // dialed enters an opened connection: the first waiter gets it, else it is idle. It is not kept if the pool was
-// cleared or closed meanwhile.
-func (b *book) dialed(c *Conn, now time.Time) (w *waiter, reason string) {
+// cleared or closed meanwhile. replaced is the draining connection whose place it takes, nil if there was room.
+func (b *book) dialed(c *Conn, now time.Time) (w *waiter, reason string, replaced *Conn) {
 	b.pending.remove(c)
-	return b.place(c, now)
+	w, reason = b.place(c, now)
+	if open := b.total() - b.pending.n; b.max > 0 && open > b.max {
+		replaced = b.draining.last()
+		b.draining.remove(replaced)
+	}
+	return w, reason, replaced
 }
 
 // blame is the waiter for whom the dial of c was made, if there is one: it has failed, and the waiter must be told. A
@@ -126,12 +142,41 @@ func (b *book) checkIn(c *Conn, broken bool, now time.Time) (w *waiter, reason s
 	return b.place(c, now)
 }
 
-func (b *book) place(c *Conn, now time.Time) (w *waiter, reason string) {
+// late enters a connection that comes back while a reply is due. A reason says that it must be closed.
+func (b *book) late(c *Conn) (reason string) {
+	b.busy.remove(c)
+	if reason = b.outdated(c); reason == "" {
+		b.draining.push(c, draining)
+	}
+	return reason
+}
+
+// drained enters a connection whose late reply has come. surplus is a dial that is to be ended, since there is no room for
+// both.
+func (b *book) drained(c *Conn, now time.Time) (w *waiter, surplus *Conn) {
+	b.draining.remove(c)
+	w, _ = b.place(c, now)
+	if b.max > 0 && b.total()-b.draining.n > b.max {
+		surplus = b.pending.head
+		b.pending.remove(surplus)
+	}
+	return w, surplus
+}
+
+// outdated says why a connection may not be kept, "" if it may.
+func (b *book) outdated(c *Conn) string {
 	switch {
 	case b.status == closed:
-		return nil, event.ReasonPoolClosed
+		return event.ReasonPoolClosed
 	case c.gen != b.gen:
-		return nil, event.ReasonStale
+		return event.ReasonStale
+	}
+	return ""
+}
+
+func (b *book) place(c *Conn, now time.Time) (w *waiter, reason string) {
+	if reason := b.outdated(c); reason != "" {
+		return nil, reason
 	}
 	if w := b.waiting.pop(); w != nil {
 		b.busy.push(c, busy)
@@ -145,7 +190,7 @@ func (b *book) place(c *Conn, now time.Time) (w *waiter, reason string) {
 // sweep is what a clear or a close leaves to do.
 type sweep struct {
 	changed bool      // the pool was ready before
-	drops   []dropped // idle connections
+	drops   []dropped // idle and draining connections
 	failed  []*waiter
 	aborted []*Conn // pending connections that left the ledger: their dials must be ended
 	cut     []*Conn // busy connections to interrupt; they stay in the ledger until they come back
@@ -180,9 +225,12 @@ func (b *book) shut() sweep {
 func (b *book) empty(s *sweep, reason string) {
 	for _, c := range b.idle {
 		c.where = gone
-		s.drops = append(s.drops, dropped{c, reason})
+		s.drops = append(s.drops, dropped{conn: c, reason: reason})
 	}
 	b.idle = nil
+	for _, c := range b.draining.empty() {
+		s.drops = append(s.drops, dropped{c, reason, true})
+	}
 	for w := b.waiting.pop(); w != nil; w = b.waiting.pop() {
 		s.failed = append(s.failed, w)
 	}
@@ -205,7 +253,7 @@ func (b *book) expire(now time.Time) (drops []dropped, next time.Time) {
 	n := 0
 	for n < len(b.idle) && b.perished(b.idle[n], now) != "" {
 		b.idle[n].where = gone
-		drops = append(drops, dropped{b.idle[n], event.ReasonIdle})
+		drops = append(drops, dropped{conn: b.idle[n], reason: event.ReasonIdle})
 		n++
 	}
 	if n > 0 {

@@ -18,7 +18,7 @@ type twin struct {
 	gen                     uint64
 	last                    int64
 	idle                    []twinConn // oldest first
-	busy, pending           []twinConn
+	busy, pending, draining []twinConn // oldest first
 	waiting                 []*waiter
 }
 
@@ -28,7 +28,7 @@ type twinConn struct {
 	since time.Time
 }
 
-func (m *twin) total() int { return len(m.idle) + len(m.busy) + len(m.pending) }
+func (m *twin) total() int { return len(m.idle) + len(m.busy) + len(m.pending) + len(m.draining) }
 
 func (m *twin) take(now time.Time) (id int64, drops []int64) {
 	for len(m.idle) > 0 {
@@ -47,7 +47,7 @@ func (m *twin) take(now time.Time) (id int64, drops []int64) {
 func (m *twin) dial(fill bool) int64 {
 	forWaiter := len(m.waiting) > len(m.pending)
 	forMinimum := fill && m.total() < m.min
-	room := m.max == 0 || m.total() < m.max
+	room := m.max == 0 || len(m.idle)+len(m.busy)+len(m.pending) < m.max
 	if m.status == ready && len(m.pending) < m.maxConnecting && room && (forWaiter || forMinimum) {
 		m.last++
 		m.pending = append(m.pending, twinConn{id: m.last, gen: m.gen})
@@ -87,6 +87,7 @@ type machine struct {
 	m    twin
 	now  time.Time
 	busy []*Conn // those handed out, as their users hold them
+	late []*Conn // those that drain
 	pend []*Conn
 	wait []*waiter // those in the queue, as their callers know them
 }
@@ -148,9 +149,61 @@ func pick[T any](t *rapid.T, list *[]T) T {
 
 func (s *machine) dialed(t *rapid.T) {
 	c := pick(t, &s.pend)
-	w, reason := s.b.dialed(c, s.now)
+	w, reason, replaced := s.b.dialed(c, s.now)
 	wantW, wantReason := s.m.place(out(&s.m.pending, c.id), s.now)
 	s.handOver(t, c, w, wantW, reason, wantReason)
+	if s.m.max > 0 && len(s.m.idle)+len(s.m.busy)+len(s.m.draining) > s.m.max {
+		oldest := s.m.draining[0]
+		s.m.draining = s.m.draining[1:]
+		if replaced == nil || replaced.id != oldest.id {
+			t.Fatalf("connection %d took the place of %v, want %d", c.id, replaced, oldest.id)
+		}
+		s.late = slices.DeleteFunc(s.late, func(c *Conn) bool { return c == replaced })
+	} else if replaced != nil {
+		t.Fatalf("connection %d took the place of %d though there was room", c.id, replaced.id)
+	}
+}
+
+// comesLate is a check-in with a reply due.
+func (s *machine) comesLate(t *rapid.T) {
+	c := pick(t, &s.busy)
+	reason := s.b.late(c)
+	tc := out(&s.m.busy, c.id)
+	want := ""
+	switch {
+	case s.m.status == closed:
+		want = event.ReasonPoolClosed
+	case tc.gen != s.m.gen:
+		want = event.ReasonStale
+	default:
+		s.late, s.m.draining = append(s.late, c), append(s.m.draining, tc)
+	}
+	if reason != want {
+		t.Fatalf("late connection %d: reason %q, want %q", c.id, reason, want)
+	}
+}
+
+// drains is the late reply come.
+func (s *machine) drains(t *rapid.T) {
+	c := pick(t, &s.late)
+	w, surplus := s.b.drained(c, s.now)
+	wantW, wantReason := s.m.place(out(&s.m.draining, c.id), s.now)
+	s.handOver(t, c, w, wantW, "", wantReason)
+	over := s.m.max > 0 && len(s.m.idle)+len(s.m.busy)+len(s.m.pending) > s.m.max
+	if over != (surplus != nil) {
+		t.Fatalf("surplus %v, the twin has %+v", surplus, s.m)
+	}
+	if surplus != nil {
+		out(&s.m.pending, surplus.id)
+		s.pend = slices.DeleteFunc(s.pend, func(c *Conn) bool { return c == surplus })
+	}
+}
+
+// drainFails is a late reply that does not come.
+func (s *machine) drainFails(t *rapid.T) {
+	c := pick(t, &s.late)
+	s.b.draining.remove(c)
+	out(&s.m.draining, c.id)
 }
 
 func (s *machine) dialFails(t *rapid.T) {
@@ -196,8 +249,8 @@ func (s *machine) sweep(t *rapid.T, got sweep, gone status, cutBusy, cutPending 
 	if got.changed != (s.m.status != gone && (gone == closed || s.m.status == ready)) {
 		t.Fatalf("changed is %v, the twin was %d", got.changed, s.m.status)
 	}
-	if n := len(got.drops); n != len(s.m.idle) {
-		t.Fatalf("%d idle connections dropped of %d", n, len(s.m.idle))
+	if n := len(got.drops); n != len(s.m.idle)+len(s.m.draining) {
+		t.Fatalf("%d idle and draining connections dropped of %d and %d", n, len(s.m.idle), len(s.m.draining))
 	}
 	if !slices.Equal(got.failed, s.m.waiting) {
 		t.Fatal("other waiters failed than those who waited, or in another order")
@@ -214,6 +267,7 @@ func (s *machine) sweep(t *rapid.T, got sweep, gone status, cutBusy, cutPending 
 		t.Fatalf("%d connections cut and %d dials ended, want %d and %d", len(got.cut), len(got.aborted), cut, aborted)
 	}
 	s.m.status, s.m.idle, s.m.waiting, s.wait = gone, nil, nil, nil
+	s.m.draining, s.late = nil, nil
 }
 
 func (s *machine) clear(t *rapid.T) {
@@ -266,14 +320,20 @@ func (s *machine) check(t *rapid.T) {
 	if len(b.busy.all(nil)) != b.busy.n || len(b.pending.all(nil)) != b.pending.n {
 		t.Fatal("a list has not as many members as it counts")
 	}
-	if b.max > 0 && b.total() > b.max {
-		t.Fatalf("%d connections, at most %d allowed", b.total(), b.max)
+	if open := len(b.idle) + b.busy.n + b.draining.n; b.max > 0 && (open > b.max || b.total()-b.draining.n > b.max) {
+		t.Fatalf("%d connections are open, %d pending, %d of them draining: at most %d are allowed", open, b.pending.n, b.draining.n, b.max)
+	}
+	if len(b.draining.all(nil)) != len(m.draining) || b.draining.n != len(m.draining) || b.total() != m.total() {
+		t.Fatalf("%d drain, twin %d", b.draining.n, len(m.draining))
+	}
+	if b.waiting.n > 0 && len(b.idle) > 0 {
+		t.Fatal("somebody waits while a connection is idle")
 	}
 	if b.pending.n > b.maxConnecting {
 		t.Fatalf("%d dials at a time, at most %d allowed", b.pending.n, b.maxConnecting)
 	}
-	if b.status != ready && (len(b.idle) > 0 || b.waiting.n > 0) {
-		t.Fatal("a pool that is not ready keeps idle connections or waiters")
+	if b.status != ready && (len(b.idle) > 0 || b.draining.n > 0 || b.waiting.n > 0) {
+		t.Fatal("a pool that is not ready keeps idle or draining connections, or waiters")
 	}
 }
 
@@ -297,6 +357,7 @@ func TestLedgerAgreesWithItsSlowTwin(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"checkOut": s.checkOut, "checkOut again": s.checkOut, "dial": s.dial, "dial again": s.dial,
 			"dialed": s.dialed, "dial fails": s.dialFails, "checkIn": s.checkIn, "cancel": s.cancel,
+			"comes late": s.comesLate, "drains": s.drains, "drain fails": s.drainFails,
 			"clear": s.clear, "resume": s.resume, "resume again": s.resume, "expire": s.expire, "close": shut,
 			"time": func(t *rapid.T) {
 				s.now = s.now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond)

@@ -31,6 +31,7 @@ type Conn struct {
 	where      whereabouts
 	since      time.Time // when it became idle
 	created    time.Time
+	lateAt     time.Time // since when it drains
 	prev, next *Conn
 	cancel     context.CancelFunc // of the dial
 	cut        error              // why the pool closed it under its user; nil if it did not
@@ -45,7 +46,8 @@ func (c *Conn) Generation() uint64 { return c.gen }
 // Address is the address of the connection's member.
 func (c *Conn) Address() string { return c.pool.addr }
 
-// CheckIn gives the connection back. A broken or outdated one is closed. A second call does nothing.
+// CheckIn gives the connection back. A broken or outdated one is closed; one that owes a reply is drained first. A second
+// call does nothing.
 func (c *Conn) CheckIn() { c.pool.checkIn(c) }
 
 func (p *Pool) checkIn(c *Conn) {
@@ -56,6 +58,10 @@ func (p *Pool) checkIn(c *Conn) {
 		return
 	}
 	p.publish(event.PoolEvent{Type: event.ConnectionCheckIn, ConnectionID: c.id})
+	if !broken && c.Owes() {
+		p.checkInLate(c, now)
+		return
+	}
 	w, reason := p.book.checkIn(c, broken, now)
 	switch {
 	case reason != "":

@@ -42,11 +42,14 @@ func (p *Pool) dial(ctx context.Context, c *Conn) {
 		return
 	}
 	c.Conn, c.Info = sock, info
-	w, reason := p.book.dialed(c, now)
+	w, reason, replaced := p.book.dialed(c, now)
 	if reason != "" {
 		p.lost(c, reason)
 	} else {
 		p.publish(event.PoolEvent{Type: event.ConnectionReady, ConnectionID: c.id, Duration: now.Sub(c.created)})
+		if replaced != nil {
+			p.replace(replaced)
+		}
 		if w != nil {
 			p.checkedOut(c, w.start)
 		}
@@ -56,6 +59,9 @@ func (p *Pool) dial(ctx context.Context, c *Conn) {
 	p.unlock()
 	if reason != "" {
 		sock.Close()
+	}
+	if replaced != nil {
+		replaced.Conn.Close()
 	}
 	if w != nil {
 		w.got <- delivery{conn: c}

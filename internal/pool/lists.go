@@ -38,6 +38,15 @@ func (r *ring) all(dst []*Conn) []*Conn {
 	return dst
 }
 
+// last is the member that has been in it longest.
+func (r *ring) last() *Conn {
+	c := r.head
+	for c != nil && c.next != nil {
+		c = c.next
+	}
+	return c
+}
+
 // empty takes all members out.
 func (r *ring) empty() []*Conn {
 	out := r.all(nil)

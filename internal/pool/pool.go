@@ -1,7 +1,8 @@
 // Package pool keeps the connections of one member: those in use, those that wait to be used, those being opened.
 //
 // book.go is the ledger, which is pure; Pool is the lock round it. A pool owns a goroutine for each dial, of which there
-// are at most MaxConnecting, and, if it has a minimum size or an idle time, one maintainer; Close cancels them and waits.
+// are at most MaxConnecting, one for each connection that drains, and, if it has a minimum size or an idle time, one
+// maintainer; Close cancels them and waits.
 // A Pool is safe for concurrent use. A connection that was checked out belongs to one goroutine at a time.
 package pool
 
@@ -30,6 +31,9 @@ type Options struct {
 	// Failed is told of an error of Open, with the generation of the connection, before the one who waits for it learns
 	// of it. It may clear the pool. Nil is allowed.
 	Failed func(err error, generation uint64)
+	// RTT is the average round trip to the member, by which the pool measures how long a late reply is worth waiting for.
+	// Nil: only that of the handshake counts.
+	RTT func() time.Duration
 	// Publish takes the events of the pool in order. It must not block or call back. Nil is allowed.
 	Publish func(*event.PoolEvent)
 }
@@ -45,12 +49,13 @@ type Pool struct {
 	load atomic.Int64 // connections in use and waiters, for readers without the lock
 
 	// mu guards book and what follows. It is never held across a wait, a dial, a close or a callback other than Publish.
-	mu      sync.Mutex
-	book    book
-	known   bool          // PoolCreated was published
-	tended  bool          // the maintainer was started
-	fillAt  time.Time     // after a failed dial for the minimum size: when to try again
-	emptied chan struct{} // closed when the pool is closed and the last connection in use came back
+	mu       sync.Mutex
+	book     book
+	patience patience
+	known    bool          // PoolCreated was published
+	tended   bool          // the maintainer was started
+	fillAt   time.Time     // after a failed dial for the minimum size: when to try again
+	emptied  chan struct{} // closed when the pool is closed and the last connection in use came back
 }
 
 // New makes a paused pool for the member addr. It does nothing yet: no goroutine, no connection.
@@ -86,7 +91,7 @@ func (p *Pool) Stats() event.PoolStats {
 	defer p.mu.Unlock()
 	b := &p.book
 	return event.PoolStats{
-		InUse: b.busy.n, Idle: len(b.idle), Pending: b.pending.n, Waiting: b.waiting.n,
+		InUse: b.busy.n, Idle: len(b.idle), Pending: b.pending.n, Draining: b.draining.n, Waiting: b.waiting.n,
 		Total: b.total(), Generation: b.gen,
 	}
 }
@@ -227,6 +232,9 @@ func (p *Pool) publish(e event.PoolEvent) {
 
 func (p *Pool) publishDrops(drops []dropped) {
 	for _, d := range drops {
+		if d.late {
+			p.pendingResponseFailed(d.conn, time.Since(d.conn.lateAt), p.closedEarly())
+		}
 		p.publish(event.PoolEvent{Type: event.ConnectionClosed, ConnectionID: d.conn.id, Reason: d.reason})
 	}
 }

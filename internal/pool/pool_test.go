@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +25,7 @@ import (
 type member struct {
 	delay time.Duration // of a dial
 	fail  error         // of a dial; may be changed between synctest.Waits
+	slow  atomic.Int64  // nanoseconds that an answer takes, but for that to the hello
 
 	mu    sync.Mutex
 	socks []net.Conn // the server's ends
@@ -55,12 +57,12 @@ func (m *member) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	m.mu.Lock()
 	m.socks = append(m.socks, server)
 	m.mu.Unlock()
-	go greet(server)
+	go m.greet(server)
 	return client, nil
 }
 
 // greet answers every message with the hello of a standalone.
-func greet(sock net.Conn) {
+func (m *member) greet(sock net.Conn) {
 	defer sock.Close()
 	for id := int32(1); ; id++ {
 		head := make([]byte, wire.HeaderLen)
@@ -73,6 +75,9 @@ func greet(sock net.Conn) {
 		}
 		if _, err := io.CopyN(io.Discard, sock, int64(h.Length)-wire.HeaderLen); err != nil {
 			return
+		}
+		if id > 1 {
+			time.Sleep(time.Duration(m.slow.Load()))
 		}
 		msg, start := wire.AppendMsgStart(nil, id, h.RequestID, 0)
 		msg, doc := bson.BeginDocument(msg)
