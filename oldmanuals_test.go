@@ -554,3 +554,25 @@ func TestWaitingIsToldOncePerOperation(t *testing.T) {
 		}
 	})
 }
+
+func TestPinsOpenNoConnections(t *testing.T) {
+	inBubble(t, anyDistance, func(t *testing.T, b *bubble) {
+		b.settle(t)
+		_ = b.servedBy(t, 60, readpref.Secondary()) // so that there is a connection to each
+		open := func() [3]int {
+			return [3]int{b.dialled.open(b.set.Member(0).Addr()), b.dialled.open(b.set.Member(1).Addr()), b.dialled.open(b.set.Member(2).Addr())}
+		}
+		before := open()
+		at := map[string]int{}
+		for range 100 {
+			pin := must[*sextant.Pin](t)(b.cl.Pin(t.Context(), readpref.Secondary()))
+			if _, err := b.orders().CountDocuments(t.Context(), bson.D{}, sextant.CountOptions{Pin: pin}); err != nil {
+				t.Fatal(err)
+			}
+			at[pin.Server()]++
+		}
+		if len(at) != 2 || open() != before {
+			t.Errorf("pins %v; connections %v before, %v after", at, before, open())
+		}
+	})
+}
