@@ -91,6 +91,10 @@ type Config struct {
 	// elsewhere. 5 s is a good value where pauses of a server are shorter; at least 500 ms. 0 leaves it to the limits of
 	// the specification: ConnectTimeout and one HeartbeatFrequency, 20 s as a rule.
 	HeartbeatTimeout time.Duration
+	// FailFast ends the wait for a member at once where waiting cannot help: every member that might serve fails for a cause
+	// that lasts, which is a certificate or a port that does not speak TLS, a refused login, a name that does not exist, or
+	// another set than the one asked for. By default only those of these causes end it that leave nobody to wait for.
+	FailFast bool
 	// Strict makes every warning an error: for tools, and for a configuration that is this program's own.
 	Strict bool
 	// Warnings are the options of the connection string that are unknown or have no valid value, each with a suggestion.

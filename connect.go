@@ -96,7 +96,7 @@ func (c *Config) cluster() (*cluster.Config, error) {
 		ServerSelectionTimeout: c.ServerSelectionTimeout, MonitoringMode: c.ServerMonitoringMode,
 		MaxPoolSize: c.MaxPoolSize, MinPoolSize: c.MinPoolSize, MaxConnecting: c.MaxConnecting, MaxIdleTime: c.MaxIdleTime,
 		WaitTimeout: c.WaitQueueTimeout, Monitor: c.Monitor, ConnectTimeout: c.ConnectTimeout,
-		HeartbeatTimeout: c.HeartbeatTimeout,
+		HeartbeatTimeout: c.HeartbeatTimeout, FailFast: c.FailFast,
 	}
 	if c.SRVHost != "" {
 		q, err := c.lookup()

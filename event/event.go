@@ -114,6 +114,7 @@ type Member struct {
 	MinWire, MaxWire          int32
 	SessionTimeoutMinutes     int64 // -1 if the member has no sessions
 
+	Quarantine        string    // why Client.Quarantine left it out; empty if it did not
 	LastUpdate, Since time.Time // last hello or failure; when it came into this Kind
 	LastError         error     // why it is Unknown, or the last failure of its pool
 	LastErrorStage    string    // "dial", "auth" ...

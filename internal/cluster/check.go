@@ -118,7 +118,8 @@ func (m *monitor) succeeded(s *topology.Server, a answer) outcome {
 	if m.version == nil {
 		return done
 	}
-	if !m.rttBegun {
+	// Nobody reads from an arbiter or a hidden member, save over a direct connection, however far it is.
+	if !m.rttBegun && (s.Kind.DataBearing() || m.c.cfg.Topology.Direct) {
 		m.rttBegun = true
 		m.c.monitors.Go(m.measure)
 	}

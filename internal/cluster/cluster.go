@@ -47,6 +47,8 @@ type Config struct {
 	MonitoringMode         string         // ModeAuto
 	HeartbeatTimeout       time.Duration  // silence after which a member counts as hung; 0: as connectTimeoutMS and heartbeat have it
 
+	FailFast bool // end a selection at once where every member fails for a cause that lasts
+
 	MaxPoolSize   *int          // 100; 0 is no limit
 	MinPoolSize   int           // 0
 	MaxConnecting int           // 2

@@ -241,7 +241,44 @@ func (c *Cluster) hopeless(v *view, w topology.Want) error {
 	if gone || v.desc.Hopeless(w) || unresolvable(v.desc) || refused(v.desc) {
 		return selectionError(v.explain(w, time.Now()), "")
 	}
+	if c.cfg.FailFast && incurable(v.desc) {
+		return selectionError(v.explain(w, time.Now()), " (FailFast: waiting does not cure this)")
+	}
 	return nil
+}
+
+// incurable says whether all that keeps members from serving is what somebody must mend first: names that do not exist,
+// certificates, passwords, a wrong set. A member that was not heard of yet, or is out of reach, may come; one that answers
+// may come to serve.
+func incurable(d *topology.Description) bool {
+	found := false
+	for _, s := range d.Servers {
+		switch {
+		case s.Kind == event.RSArbiter:
+		case s.Kind.Known() || !lasting(s.Err):
+			return false
+		default:
+			found = true
+		}
+	}
+	return found
+}
+
+// lasting says whether a failure is of a sort that does not pass by itself. Of TLS only what may be overload does.
+func lasting(err error) bool {
+	e, ok := errors.AsType[*mongoerr.Error](err)
+	switch {
+	case !ok || mongoerr.IsCanceled(err):
+		return false
+	case mongoerr.IsAuth(err) || mongoerr.IsConfig(err) || notFound(err):
+		return true
+	}
+	return e.Stage == mongoerr.StageTLS && !mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded)
+}
+
+func notFound(err error) bool {
+	dns, ok := errors.AsType[*net.DNSError](err)
+	return ok && dns.IsNotFound
 }
 
 // failedSince says whether a check of the one member that will do has failed while somebody waited for it. What it is
@@ -268,8 +305,7 @@ func lockedOut(d *topology.Description) (login error) {
 // unresolvable says whether no name of the deployment exists. Behind SRV records it may yet come to exist.
 func unresolvable(d *topology.Description) bool {
 	for _, s := range d.Servers {
-		dns, ok := errors.AsType[*net.DNSError](s.Err)
-		if !ok || !dns.IsNotFound {
+		if !notFound(s.Err) {
 			return false
 		}
 	}

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"maps"
 	"time"
 
 	"github.com/sextantdb/sextant/event"
@@ -21,6 +22,8 @@ func (d *Description) Apply(ev Event, now time.Time) (*Description, []Effect) {
 		c.srvHosts(ev)
 	case RTTSample:
 		c.rtt(ev)
+	case Quarantine:
+		c.quarantine(ev)
 	}
 	if !c.changed {
 		return d, append(c.effects, c.late...)
@@ -219,7 +222,8 @@ func (c *change) whileUnknown(s *Server) {
 // those that came and went, then the topology.
 func (c *change) publish() {
 	var told []Effect
-	topologyChanged := c.old.Kind != c.next.Kind || c.old.SetName != c.next.SetName || len(c.old.Servers) != len(c.next.Servers)
+	topologyChanged := c.old.Kind != c.next.Kind || c.old.SetName != c.next.SetName || len(c.old.Servers) != len(c.next.Servers) ||
+		!maps.Equal(c.old.Quarantined, c.next.Quarantined)
 	for _, s := range c.next.Servers {
 		if old := c.old.Server(s.Addr); old != nil && old != s && !old.same(s) {
 			told = append(told, publishMember(c.old, old, c.next, s))

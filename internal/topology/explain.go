@@ -81,6 +81,8 @@ func (t *trial) text(i int, now time.Time) string {
 		return "would serve, but the pin is at " + t.w.Pinned
 	case ruleNotAsked:
 		return "is not " + t.w.Address
+	case ruleQuarantined:
+		return "in quarantine: " + t.d.Quarantined[s.Addr]
 	case ruleDeprioritized:
 		return "failed in an earlier attempt of this operation, others serve"
 	case ruleUnavailable:

@@ -32,6 +32,7 @@ const (
 	ruleWindow               // stays: inside the latency window
 	rulePinned               // stays: the pin is there
 	ruleNotAsked             // another address was asked for
+	ruleQuarantined          // left out by the user
 	ruleDeprioritized        // failed in an earlier attempt, and others serve
 	ruleUnavailable          // Unknown
 	ruleKind                 // of a kind that was not wanted
@@ -74,13 +75,14 @@ func (t *trial) run() []int {
 	if t.w.Address != "" {
 		return t.only(all)
 	}
-	kept := all
+	free := t.free(all)
+	kept := free
 	if len(t.w.Deprioritized) > 0 {
-		kept = t.withoutDeprioritized(all)
+		kept = t.withoutDeprioritized(free)
 	}
 	suitable := t.suitable(kept)
-	if len(suitable) == 0 && len(kept) < len(all) {
-		suitable = t.suitable(all)
+	if len(suitable) == 0 && len(kept) < len(free) {
+		suitable = t.suitable(free)
 	}
 	chosen := t.selected(suitable)
 	if at := t.pinned(chosen); at != nil {

@@ -113,6 +113,8 @@ func (t *trial) groupOf(i int) (g group, note string) {
 		return group{rank: 0, one: "is staler than " + limit, many: "are staler than " + limit}, ""
 	case ruleSelector:
 		return same(0, "dropped by the caller's selector"), ""
+	case ruleQuarantined:
+		return same(0, "in quarantine"), t.d.Quarantined[s.Addr]
 	case ruleUnavailable:
 		if s.Err == nil {
 			text, where := t.unheard(s)

@@ -49,9 +49,10 @@ type Description struct {
 	Servers               []*Server
 	MaxElectionID         bson.ObjectID // highest that a primary told; zero if none
 	MaxSetVersion         Version
-	CompatErr             error     // a member speaks no wire version that this client speaks: no operation is possible
-	SessionTimeoutMinutes int64     // the least of all data-bearing members; -1 if one of them has no sessions
-	Removed               []Removal // members that were refused, and why; the last few
+	CompatErr             error             // a member speaks no wire version that this client speaks: no operation is possible
+	SessionTimeoutMinutes int64             // the least of all data-bearing members; -1 if one of them has no sessions
+	Quarantined           map[string]string // addresses that are left out, and why; never changed
+	Removed               []Removal         // members that were refused, and why; the last few
 
 	cfg   *Config
 	plain [plainWants][]*Server // candidates of the common wants, computed once

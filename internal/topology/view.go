@@ -31,6 +31,7 @@ func (d *Description) member(s *Server) event.Member {
 		LastUpdate:            s.LastUpdate, Since: s.Since, LastError: s.Err, Hello: s.Hello,
 	}
 	m.Lag, m.LagKnown = d.knownLag(s)
+	m.Quarantine = d.Quarantined[s.Addr]
 	if m.LastError == nil {
 		m.LastError = s.PoolErr
 	}

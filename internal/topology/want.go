@@ -122,7 +122,7 @@ func (t *trial) servers() []*Server {
 // trips do not count: they come and go.
 func (d *Description) Suits(w Want, addr string) bool {
 	s := d.Server(addr)
-	if s == nil {
+	if s == nil || d.quarantined(addr) {
 		return false
 	}
 	if !d.Kind.IsReplicaSet() {

@@ -1,0 +1,44 @@
+package sextant
+
+import "strings"
+
+// Quarantine leaves a member out from now on: no read and no write goes there, save the later batches of cursors that it
+// holds. It goes on being watched, its connections stay, and Hosts and Explain show it with the reason. It is for one that
+// answers and yet must not be used: a disk that fails, a version under suspicion. If it is the primary, or becomes it, writes
+// wait in vain until it is released. The member stays out, also if it leaves the set and comes back, until Release.
+//
+// The address is that of Hosts; one that is not there is an error.
+func (cl *Client) Quarantine(address, reason string) error {
+	if err := cl.ready("Quarantine", ""); err != nil {
+		return err
+	}
+	if reason == "" {
+		reason = "no reason given"
+	}
+	if !cl.cluster.Quarantine(withPort(address), reason) {
+		return argument("Quarantine", "", "there is no member %s: the client knows %s", address, cl.memberNames())
+	}
+	return nil
+}
+
+// Release ends the quarantine of a member. That of one in no quarantine is an error.
+func (cl *Client) Release(address string) error {
+	if err := cl.ready("Release", ""); err != nil {
+		return err
+	}
+	if !cl.cluster.Release(withPort(address)) {
+		return argument("Release", "", "%s is not in quarantine", address)
+	}
+	return nil
+}
+
+func (cl *Client) memberNames() string {
+	var names []string
+	for _, m := range cl.cluster.Description().Servers {
+		names = append(names, m.Addr)
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
