@@ -51,6 +51,7 @@ type Config struct {
 	ServerMonitoringMode                 string             // "auto", "stream" or "poll"; empty: auto
 	ServerSelectionTimeout               time.Duration      // how long an operation waits for a member that can serve it; 0: 30 s
 	Timeout                              time.Duration      // of a whole operation whose context has no deadline; 0: no limit. Option timeoutMS
+	SocketTimeout                        time.Duration      // of one attempt of an operation, from sending it to its reply; 0: no limit. Without effect beside Timeout
 	SRVAllowedHostsSuffix                string             // the domain that hosts from DNS must lie below; empty: that of SRVHost
 	SRVHost                              string             // of a mongodb+srv string: the name whose SRV record in DNS lists the hosts. See Resolve
 	SRVMaxHosts                          int                // so many of the hosts from DNS, chosen by chance; 0: all

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sextantdb/sextant/internal/cluster"
 	"github.com/sextantdb/sextant/internal/conn"
@@ -47,6 +48,7 @@ func ConnectConfig(ctx context.Context, cfg *Config) (*Client, error) {
 	cl.exec = operation.New(operation.Config{
 		Cluster: cl.cluster, RetryReads: isTrue(c.RetryReads), RetryWrites: isTrue(c.RetryWrites), Monitor: c.Monitor,
 		MaxAdaptiveRetries: c.MaxAdaptiveRetries, OverloadRetarget: c.EnableOverloadRetargeting,
+		SocketTimeout: c.socketTimeout(),
 	})
 	return cl, nil
 }
@@ -63,6 +65,14 @@ func (c *Config) settle(ctx context.Context) error {
 		return err
 	}
 	return c.validate()
+}
+
+// socketTimeout gives way to a limit of whole operations, which includes all attempts (client side operations timeout).
+func (c *Config) socketTimeout() time.Duration {
+	if c.Timeout > 0 {
+		return 0
+	}
+	return c.SocketTimeout
 }
 
 // isTrue is the value of an option that is on unless it is switched off.

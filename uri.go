@@ -57,7 +57,7 @@ func fromURI(u *connstring.URI) *Config {
 		MaxPoolSize: u.MaxPoolSize, MinPoolSize: given(u.MinPoolSize),
 		ProxyHost: u.ProxyHost, ProxyPort: given(u.ProxyPort), ProxyUsername: u.ProxyUsername, ProxyPassword: u.ProxyPassword,
 		ReplicaSet: u.ReplicaSet, RetryReads: u.RetryReads, RetryWrites: u.RetryWrites,
-		ServerMonitoringMode: u.ServerMonitoringMode, SRVHost: u.SRVHost, SRVMaxHosts: given(u.SRVMaxHosts),
+		ServerMonitoringMode: u.ServerMonitoringMode, SocketTimeout: millis(u.SocketTimeoutMS), SRVHost: u.SRVHost, SRVMaxHosts: given(u.SRVMaxHosts),
 		SRVServiceName: u.SRVServiceName, SRVAllowedHostsSuffix: u.SRVAllowedHostsSuffix, ServerSelectionTimeout: millis(u.ServerSelectionTimeoutMS),
 		Timeout: millis(u.TimeoutMS), WaitQueueTimeout: millis(u.WaitQueueTimeoutMS), ZlibCompressionLevel: u.ZlibCompressionLevel,
 	}
@@ -143,6 +143,8 @@ func given[V any](p *V) (v V) {
 	return v
 }
 
+func isFalse(v *bool) bool { return v != nil && !*v }
+
 // withoutEffect warns of options that are understood but change nothing.
 func withoutEffect(u *connstring.URI) []Warning {
 	var out []Warning
@@ -154,14 +156,13 @@ func withoutEffect(u *connstring.URI) []Warning {
 	const later = "it is understood but not applied yet"
 	add(len(u.Compressors) > 0, "compressors", strings.Join(u.Compressors, ","), later)
 	add(u.ZlibCompressionLevel != nil, "zlibCompressionLevel", "", later)
-	for name, v := range map[string]*bool{
-		"tlsDisableOCSPEndpointCheck": u.TLSDisableOCSPEndpointCheck, "tlsDisableCertificateRevocationCheck": u.TLSDisableCertificateRevocationCheck,
-	} {
-		add(v != nil && !*v, name, "false", "whether a certificate was revoked is not checked yet")
-	}
+	const unchecked = "whether a certificate was revoked is not checked yet"
+	add(isFalse(u.TLSDisableOCSPEndpointCheck), "tlsDisableOCSPEndpointCheck", "false", unchecked)
+	add(isFalse(u.TLSDisableCertificateRevocationCheck), "tlsDisableCertificateRevocationCheck", "false", unchecked)
 	for _, name := range u.WithoutTLS() {
 		add(true, name, "", "it has no effect beside tls=false")
 	}
-	add(given(u.SocketTimeoutMS) > 0, "socketTimeoutMS", "", "it is not applied: give operations a deadline by their context, or all of them by timeoutMS")
+	add(given(u.SocketTimeoutMS) > 0 && given(u.TimeoutMS) > 0, "socketTimeoutMS", "", "it has no effect beside timeoutMS, which bounds whole operations")
+	add(u.ServerSelectionTryOnce != nil, "serverSelectionTryOnce", "", "it has no effect: it is for drivers of one thread; serverSelectionTimeoutMS says how long to wait")
 	return out
 }

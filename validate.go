@@ -81,7 +81,7 @@ func (c *Config) checkPool() error {
 func (c *Config) checkTimes() error {
 	for name, d := range map[string]time.Duration{
 		"connectTimeoutMS": given(c.ConnectTimeout), "localThresholdMS": given(c.LocalThreshold), "maxIdleTimeMS": c.MaxIdleTime,
-		"serverSelectionTimeoutMS": c.ServerSelectionTimeout, "timeoutMS": c.Timeout, "waitQueueTimeoutMS": c.WaitQueueTimeout,
+		"serverSelectionTimeoutMS": c.ServerSelectionTimeout, "socketTimeoutMS": c.SocketTimeout, "timeoutMS": c.Timeout, "waitQueueTimeoutMS": c.WaitQueueTimeout,
 	} {
 		if d < 0 {
 			return configError("%s is negative (%v)", name, d)

@@ -78,12 +78,11 @@ func (u *URI) unknown(p pair) {
 	if !plain(p.name) {
 		w.Option = "of an unprintable name"
 	}
-	if old, ok := oldNames[p.key]; ok {
-		w.Message += ": " + old.message
-		w.Suggestion = old.suggestion
-	} else {
-		w.Suggestion = nearest(p.key)
+	now := today(p.key)
+	if now.message != "" {
+		w.Message += ": " + now.message
 	}
+	w.Suggestion = now.suggestion
 	u.Warnings = append(u.Warnings, w)
 }
 

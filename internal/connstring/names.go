@@ -1,5 +1,7 @@
 package connstring
 
+import "strings"
+
 // aliases are old names that are still taken for the new ones. ssl is no old name but an equal one, without a warning.
 var aliases = map[string]string{
 	"ssl":      "tls",
@@ -9,60 +11,114 @@ var aliases = map[string]string{
 
 type oldName struct{ message, suggestion string }
 
-// oldNames are options of old drivers and of other languages' option objects, with what serves their purpose today.
+// Reasons that several names share.
+const (
+	unit     = "the unit belongs to the name"
+	oldJava  = "the name of the old Java driver"
+	java     = "the name of the Java driver"
+	oldPHP   = "the name of the old PHP driver"
+	old      = "an old name"
+	other    = "the name of another driver"
+	waiters  = "the number of waiters is not limited any more"
+	leastGap = "the least time between checks is fixed at 500 ms"
+	reborn   = "connections that are lost are replaced in any case"
+	inCode   = "it is set in the program, not in a connection string"
+	always   = "it is so in any case"
+	perfile  = "it is for another driver; give a PEM file"
+	kerberos = "properties of a mechanism share one option"
+	uuid     = "it is for drivers of languages with a UUID type of their own; here Config.BSON says what a UUID is"
+)
+
+// oldNames are options of old drivers and of other languages' drivers and option objects, with what serves their purpose
+// today. Names that are a known option but for hyphens, underscores and a unit are found without being listed.
 var oldNames = map[string]oldName{
-	"connectionsperhost":    {"the name of the old Java driver", "maxPoolSize"},
-	"minconnectionsperhost": {"the name of the old Java driver", "minPoolSize"},
-	"poolsize":              {"an old name", "maxPoolSize"},
-	"setpoolsize":           {"the name of the old PHP driver", "maxPoolSize"},
-	"threadsallowedtoblockforconnectionmultiplier": {"the number of waiters is not limited any more", ""},
-	"waitqueuemultiple":                            {"the number of waiters is not limited any more", ""},
-	"waitqueuesize":                                {"the number of waiters is not limited any more", ""},
-	"maxwaitqueuesize":                             {"the number of waiters is not limited any more", ""},
-	"maxwaittime":                                  {"the name of the old Java driver", "waitQueueTimeoutMS"},
-	"sockettimeout":                                {"the unit belongs to the name", "socketTimeoutMS"},
-	"connecttimeout":                               {"the unit belongs to the name", "connectTimeoutMS"},
-	"timeout":                                      {"the unit belongs to the name", "timeoutMS"},
-	"maxconnectionidletime":                        {"the name of the Java driver", "maxIdleTimeMS"},
-	"maxidletime":                                  {"the unit belongs to the name", "maxIdleTimeMS"},
-	"heartbeatfrequency":                           {"the unit belongs to the name", "heartbeatFrequencyMS"},
-	"heartbeatinterval":                            {"the name of another driver", "heartbeatFrequencyMS"},
-	"updaterintervalms":                            {"the name of the old Java driver", "heartbeatFrequencyMS"},
-	"pinginterval":                                 {"the name of the old PHP driver", "heartbeatFrequencyMS"},
-	"updaterintervalnomasterms":                    {"the least time between checks is fixed at 500 ms", ""},
-	"minheartbeatfrequency":                        {"the least time between checks is fixed at 500 ms", ""},
-	"minheartbeatfrequencyms":                      {"the least time between checks is fixed at 500 ms", ""},
-	"heartbeatconnectretryfrequency":               {"the least time between checks is fixed at 500 ms", ""},
-	"slaveacceptablelatencyms":                     {"the name of the old Java driver", "localThresholdMS"},
-	"acceptablelatencyms":                          {"the name of the old Java driver", "localThresholdMS"},
-	"secondaryacceptablelatencyms":                 {"the name of old drivers", "localThresholdMS"},
-	"localthreshold":                               {"the unit belongs to the name", "localThresholdMS"},
-	"autoconnectretry":                             {"retries have options of their own", "retryReads and retryWrites"},
-	"maxautoconnectretrytime":                      {"the wait for a member has an option of its own", "serverSelectionTimeoutMS"},
-	"serverselectiontimeout":                       {"the unit belongs to the name", "serverSelectionTimeoutMS"},
-	"requiredreplicasetname":                       {"the name of the Java driver", "replicaSet"},
-	"rs_name":                                      {"the name of old drivers", "replicaSet"},
-	"setname":                                      {"the name of old drivers", "replicaSet"},
-	"safe":                                         {"acknowledgement is the write concern's affair", "w"},
-	"fsync":                                        {"it was removed from MongoDB", "journal"},
-	"persist":                                      {"one client keeps its connections by itself", ""},
-	"connect":                                      {"one host without discovery has an option of its own", "directConnection"},
-	"readpref":                                     {"an old name", "readPreference"},
-	"read_preference":                              {"names are in camelCase", "readPreference"},
-	"read_preference_tags":                         {"names are in camelCase", "readPreferenceTags"},
-	"readconcern":                                  {"the level has an option of its own", "readConcernLevel"},
-	"writeconcern":                                 {"the parts of the write concern are options of their own", "w, wTimeoutMS and journal"},
-	"maxstaleness":                                 {"the unit belongs to the name", "maxStalenessSeconds"},
-	"maxstalenessms":                               {"the unit is the second", "maxStalenessSeconds"},
-	"authdb":                                       {"the name of other drivers", "authSource"},
-	"sslcertificateauthorityfile":                  {"the name of another driver", "tlsCAFile"},
-	"ssl_ca_certs":                                 {"the name of another driver", "tlsCAFile"},
-	"sslclientcertificatekeyfile":                  {"the name of another driver", "tlsCertificateKeyFile"},
-	"sslclientcertificatekeypassword":              {"the name of another driver", "tlsCertificateKeyFilePassword"},
-	"sslinsecure":                                  {"the name of another driver", "tlsInsecure"},
-	"sslverifycertificate":                         {"the name of another driver", "tlsAllowInvalidCertificates"},
-	"sslinvalidhostnameallowed":                    {"the name of another driver", "tlsAllowInvalidHostnames"},
-	"uuidrepresentation":                           {"it is for drivers of languages with a UUID type of their own", ""},
+	// pools
+	"connectionsperhost": {oldJava, "maxPoolSize"}, "minconnectionsperhost": {oldJava, "minPoolSize"},
+	"poolsize": {old, "maxPoolSize"}, "setpoolsize": {oldPHP, "maxPoolSize"}, "poollimit": {"the name of mgo", "maxPoolSize"},
+	"threadsallowedtoblockforconnectionmultiplier": {waiters, ""}, "waitqueuemultiple": {waiters, ""}, "waitqueuesize": {waiters, ""},
+	"maxwaitqueuesize": {waiters, ""}, "maxwaittime": {oldJava, "waitQueueTimeoutMS"}, "maxconnectionidletime": {java, "maxIdleTimeMS"},
+	"maxlifetimems":         {"connections live as long as they are good; those unused for long are closed by another option", "maxIdleTimeMS"},
+	"maxconnectionlifetime": {"connections live as long as they are good; those unused for long are closed by another option", "maxIdleTimeMS"},
+	"maxlifetime":           {"connections live as long as they are good; those unused for long are closed by another option", "maxIdleTimeMS"},
+	"persist":               {"one client keeps its connections by itself", ""}, "autostartrequest": {"one operation uses one connection", ""},
+	// times
+	"pinginterval": {oldPHP, "heartbeatFrequencyMS"}, "heartbeatinterval": {other, "heartbeatFrequencyMS"},
+	"hainterval": {"the name of the old Node.js driver", "heartbeatFrequencyMS"}, "updaterintervalms": {oldJava, "heartbeatFrequencyMS"},
+	"updaterintervalnomasterms": {leastGap, ""}, "minheartbeatfrequency": {leastGap, ""}, "minheartbeatfrequencyms": {leastGap, ""},
+	"heartbeatconnectretryfrequency": {leastGap, ""}, "socketcheckintervalms": {"every connection is looked at before it is used", ""},
+	"networktimeout": {"the name of an old driver", "socketTimeoutMS"}, "synctimeout": {"the name of mgo", "serverSelectionTimeoutMS"},
+	"updaterconnecttimeoutms": {oldJava, "connectTimeoutMS"}, "updatersockettimeoutms": {oldJava, "connectTimeoutMS"},
+	"heartbeattimeout": {"Config.HeartbeatTimeout is set in the program", ""}, "maxtimems": {"it belongs to a command, not to a client", "timeoutMS"},
+	"sockettimeout": {unit, "socketTimeoutMS"}, "timeout": {unit, "timeoutMS"},
+	// routing
+	"slaveacceptablelatencyms": {oldJava, "localThresholdMS"}, "acceptablelatencyms": {oldJava, "localThresholdMS"},
+	"secondaryacceptablelatencyms": {"the name of old drivers", "localThresholdMS"}, "acceptablelatency": {other, "localThresholdMS"},
+	"readpref": {old, "readPreference"}, "tags": {other, "readPreferenceTags"}, "readpreferencetagsets": {other, "readPreferenceTags"},
+	"maxstalenessms": {"the unit is the second", "maxStalenessSeconds"}, "requiredreplicasetname": {java, "replicaSet"},
+	"rsname": {"the name of old drivers", "replicaSet"}, "setname": {"the name of old drivers", "replicaSet"},
+	"connect":        {"one host without discovery has an option of its own", "directConnection"},
+	"connectionmode": {"one host without discovery has an option of its own", "directConnection"},
+	"direct":         {"the name of mgo", "directConnection"}, "mode": {other, "readPreference"}, "ha": {"members are always watched", ""},
+	"slaveokay": {"it was left out of MongoDB's options", "readPreference=secondaryPreferred"},
+	"ipv6":      {"addresses of both kinds are tried", ""}, "family": {"addresses of both kinds are tried", ""},
+	// reads, writes, retries
+	"readconcern": {"the level has an option of its own", "readConcernLevel"}, "safe": {"acknowledgement is the write concern's affair", "w"},
+	"writeconcern": {"the parts of the write concern are options of their own", "w, wTimeoutMS and journal"},
+	"fsync":        {"it was removed from MongoDB", "journal"}, "jwait": {old, "journal"}, "wtime": {old, "wTimeoutMS"},
+	"autoconnectretry":        {"retries have options of their own", "retryReads and retryWrites"},
+	"maxautoconnectretrytime": {"the wait for a member has an option of its own", "serverSelectionTimeoutMS"},
+	"autoreconnect":           {reborn, ""}, "reconnecttries": {reborn, ""}, "reconnectinterval": {reborn, ""}, "reconnectwait": {reborn, ""},
+	"buffermaxentries": {"an operation that finds no member waits", "serverSelectionTimeoutMS"},
+	"buffercommands":   {"an operation that finds no member waits", "serverSelectionTimeoutMS"},
+	// credentials
+	"authdb": {other, "authSource"}, "authenticationdatabase": {other, "authSource"}, "source": {"the name of mgo", "authSource"},
+	"mechanism":            {"the name of mgo", "authMechanism"},
+	"gssapiservicename":    {kerberos, "authMechanismProperties=SERVICE_NAME:..."},
+	"canonicalizehostname": {kerberos, "authMechanismProperties=CANONICALIZE_HOST_NAME:..."},
+	"gssapihost":           {kerberos, "authMechanismProperties=SERVICE_HOST:..."},
+	"user":                 {"it stands before the @", ""}, "username": {"it stands before the @", ""}, "password": {"it stands before the @", ""},
+	// TLS
+	"sslcertificateauthorityfile": {other, "tlsCAFile"}, "sslcacerts": {other, "tlsCAFile"}, "cafile": {other, "tlsCAFile"},
+	"sslca": {perfile, "tlsCAFile"}, "sslcertfile": {other, "tlsCertificateKeyFile"}, "sslkeyfile": {other, "tlsCertificateKeyFile"},
+	"sslcert": {perfile, "tlsCertificateKeyFile"}, "sslkey": {perfile, "tlsCertificateKeyFile"}, "tlscertificatefile": {perfile, "tlsCertificateKeyFile"},
+	"sslclientcertificatekeyfile": {other, "tlsCertificateKeyFile"}, "pemfile": {other, "tlsCertificateKeyFile"},
+	"sslclientcertificatekeypassword": {other, "tlsCertificateKeyFilePassword"}, "pempwd": {other, "tlsCertificateKeyFilePassword"},
+	"sslpass": {other, "tlsCertificateKeyFilePassword"}, "sslpempassphrase": {other, "tlsCertificateKeyFilePassword"},
+	"sslinsecure": {other, "tlsInsecure"}, "sslverifycertificate": {other, "tlsAllowInvalidCertificates"},
+	"sslcertreqs": {other, "tlsAllowInvalidCertificates"}, "sslvalidate": {other, "tlsAllowInvalidCertificates"},
+	"weakcertvalidation": {other, "tlsAllowInvalidCertificates"}, "sslallowinvalidcertificates": {other, "tlsAllowInvalidCertificates"},
+	"sslinvalidhostnameallowed": {other, "tlsAllowInvalidHostnames"}, "allowinvalidhostname": {other, "tlsAllowInvalidHostnames"},
+	"sslallowinvalidhostnames": {other, "tlsAllowInvalidHostnames"}, "sslmatchhostname": {other, "tlsAllowInvalidHostnames"},
+	"tlscrlfile": {"lists of revoked certificates are not read; authorities are asked", ""},
+	"sslcrlfile": {"lists of revoked certificates are not read; authorities are asked", ""},
+	"sslcrl":     {"lists of revoked certificates are not read; authorities are asked", ""},
+	// what has become a matter of course, or of the program
+	"usenewurlparser": {always, ""}, "useunifiedtopology": {always, ""}, "keepalive": {always, ""}, "socketkeepalive": {always, ""},
+	"keepaliveinitialdelay": {always, ""}, "nodelay": {always, ""}, "tcpnodelay": {always, ""},
+	"uuidrepresentation": {uuid, ""}, "guids": {uuid, ""}, "documentclass": {inCode, ""}, "tzaware": {inCode, ""},
+	"unicodedecodeerrorhandler": {inCode, ""}, "typeregistry": {inCode, ""}, "serverapi": {inCode, ""}, "monitorcommands": {inCode, ""},
+	"driverinfo": {inCode, ""}, "ignoreundefined": {inCode, ""}, "promotevalues": {inCode, ""}, "promotelongs": {inCode, ""},
+	"promotebuffers": {inCode, ""}, "forceserverobjectid": {inCode, ""}, "streamtype": {inCode, ""}, "loglevel": {inCode, ""},
+}
+
+// today is what an unknown option stands for, by what is known of other drivers; else by its looks.
+func today(key string) oldName {
+	bare := strings.NewReplacer("_", "", "-", "", ".", "").Replace(key)
+	if o, ok := oldNames[bare]; ok {
+		return o
+	}
+	if o, ok := oldNames[key]; ok {
+		return o
+	}
+	if row := byKey[bare]; row != nil {
+		return oldName{"names are in camelCase", row.name}
+	}
+	for _, ending := range []string{"ms", "seconds"} {
+		if row := byKey[bare+ending]; row != nil {
+			return oldName{unit, row.name}
+		}
+	}
+	return oldName{"", nearest(key)}
 }
 
 // nearest is the known option whose name is the fewest typing errors away, "" if none is near.

@@ -32,9 +32,9 @@ type Options struct {
 	RetryReads                           *bool
 	RetryWrites                          *bool
 	ServerMonitoringMode                 string // stream, poll or auto
-	ServerSelectionTimeoutMS             *int
-	ServerSelectionTryOnce               *bool // for drivers of one thread; of no effect here
-	SocketTimeoutMS                      *int  // 0: no limit
+	ServerSelectionTimeoutMS             *int   // at least 1
+	ServerSelectionTryOnce               *bool  // for drivers of one thread; of no effect here
+	SocketTimeoutMS                      *int   // 0: no limit
 	SRVAllowedHostsSuffix                string
 	SRVMaxHosts                          *int // 0: no limit
 	SRVServiceName                       string
@@ -98,7 +98,7 @@ var table = []option{
 	{name: "maxStalenessSeconds", field: func(o *Options) any { return &o.MaxStalenessSeconds }, min: -1, max: maxInt32},
 	{name: "minPoolSize", field: func(o *Options) any { return &o.MinPoolSize }, max: maxInt32},
 	{name: "proxyHost", field: func(o *Options) any { return &o.ProxyHost }},
-	{name: "proxyPort", field: func(o *Options) any { return &o.ProxyPort }, max: 65535},
+	{name: "proxyPort", field: func(o *Options) any { return &o.ProxyPort }, min: 1, max: 65535},
 	{name: "proxyUsername", field: func(o *Options) any { return &o.ProxyUsername }},
 	{name: "proxyPassword", field: func(o *Options) any { return &o.ProxyPassword }, secret: true},
 	{name: "readConcernLevel", field: func(o *Options) any { return &o.ReadConcernLevel }},
@@ -108,7 +108,7 @@ var table = []option{
 	{name: "retryReads", field: func(o *Options) any { return &o.RetryReads }},
 	{name: "retryWrites", field: func(o *Options) any { return &o.RetryWrites }},
 	{name: "serverMonitoringMode", field: func(o *Options) any { return &o.ServerMonitoringMode }, words: monitoringModes},
-	{name: "serverSelectionTimeoutMS", field: func(o *Options) any { return &o.ServerSelectionTimeoutMS }, max: maxInt32},
+	{name: "serverSelectionTimeoutMS", field: func(o *Options) any { return &o.ServerSelectionTimeoutMS }, min: 1, max: maxInt32},
 	{name: "serverSelectionTryOnce", field: func(o *Options) any { return &o.ServerSelectionTryOnce }},
 	{name: "socketTimeoutMS", field: func(o *Options) any { return &o.SocketTimeoutMS }, max: maxInt32},
 	{name: "srvAllowedHostsSuffix", field: func(o *Options) any { return &o.SRVAllowedHostsSuffix }},

@@ -99,6 +99,18 @@ func TestWarningsSayWhatToWriteInstead(t *testing.T) {
 		{"retryReads=true&retryReads=true", "more than once", ""},
 		{"fsync=true", "removed", "journal"},
 		{"x%0Ay=1", "unknown option", ""},
+		{"waitQueueMultiple=5", "not limited", ""},
+		{"read_preference_tags=a:b", "camelCase", "readPreferenceTags"},
+		{"max-pool-size=3", "camelCase", "maxPoolSize"},
+		{"heartbeatFrequency=3", "unit belongs to the name", "heartbeatFrequencyMS"},
+		{"max_staleness=90", "unit belongs to the name", "maxStalenessSeconds"},
+		{"ssl_ca_certs=x", "another driver", "tlsCAFile"},
+		{"slave_okay=true", "left out of MongoDB's options", "readPreference=secondaryPreferred"},
+		{"useUnifiedTopology=true", "in any case", ""},
+		{"gssapiServiceName=x", "share one option", "authMechanismProperties=SERVICE_NAME:..."},
+		{"maxLifeTimeMS=1", "as long as they are good", "maxIdleTimeMS"},
+		{"serverSelectionTimeoutMS=0", "at least 1", ""},
+		{"password=hunter2", "before the @", ""},
 	} {
 		u := parse(t, "mongodb://h/?"+c.options)
 		if len(u.Warnings) != 1 {
@@ -111,6 +123,26 @@ func TestWarningsSayWhatToWriteInstead(t *testing.T) {
 		}
 		if strings.Contains(w.String(), "\n") || (w.Suggestion != "" && !strings.HasSuffix(w.String(), "did you mean "+w.Suggestion+"?")) {
 			t.Errorf("%s: printed %q", c.options, w)
+		}
+	}
+}
+
+func TestOldNamesLeadToOptionsThatAreThere(t *testing.T) {
+	for key, now := range oldNames {
+		if key != lower(key) || strings.ContainsAny(key, "_-") {
+			t.Errorf("%s is never found: keys are compared in lower case, without hyphens and underscores", key)
+		}
+		if _, known := byKey[key]; known || aliases[key] != "" {
+			t.Errorf("%s is an option", key)
+		}
+		if now.message == "" {
+			t.Errorf("%s has no reason", key)
+		}
+		for name := range strings.FieldsFuncSeq(strings.ReplaceAll(now.suggestion, " and ", ","), func(r rune) bool { return r == ',' || r == ' ' }) {
+			name, _, _ = strings.Cut(name, "=")
+			if row := byKey[lower(name)]; row == nil || row.name != name {
+				t.Errorf("%s leads to %q, which is no option", key, name)
+			}
 		}
 	}
 }

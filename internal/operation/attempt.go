@@ -8,6 +8,7 @@ import (
 	"github.com/sextantdb/sextant/event"
 	"github.com/sextantdb/sextant/internal/cluster"
 	"github.com/sextantdb/sextant/internal/pool"
+	"github.com/sextantdb/sextant/internal/wire"
 	"github.com/sextantdb/sextant/mongoerr"
 )
 
@@ -97,7 +98,7 @@ func (c *call) send(ctx context.Context, s *cluster.Server, pc *pool.Conn, msg [
 		watch.end(ctx, unacknowledgedReply, err)
 		return wireReply{}, err
 	}
-	m, err := pc.RoundTrip(ctx, msg)
+	m, err := c.exchange(ctx, pc, msg)
 	if err != nil {
 		err = c.lost(ctx, s, pc, err)
 		watch.end(ctx, nil, err)
@@ -126,6 +127,35 @@ func (c *call) send(ctx context.Context, s *cluster.Server, pc *pool.Conn, msg [
 	}
 	return wireReply{}, e
 }
+
+// exchange sends the message and waits for its reply, no longer than the client's limit for one attempt. When that has
+// passed it is the network that failed, not the caller who gave up.
+func (c *call) exchange(ctx context.Context, pc *pool.Conn, msg []byte) (wire.Msg, error) {
+	limit := c.x.o.SocketTimeout
+	if limit <= 0 {
+		return pc.RoundTrip(ctx, msg)
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	m, err := pc.RoundTrip(limited, msg)
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		e := mongoerr.Wrap(mongoerr.StageRead, noReply(limit), "")
+		if was, ok := err.(*mongoerr.Error); ok {
+			e.Stage, e.Server = was.Stage, was.Server
+		}
+		return wire.Msg{}, e
+	}
+	return m, err
+}
+
+// noReply is the cause of an attempt that took longer than socketTimeoutMS. It is no context.DeadlineExceeded: the deadline
+// was none of the caller's.
+type noReply time.Duration
+
+func (d noReply) Error() string {
+	return "no reply within socketTimeoutMS (" + time.Duration(d).String() + ")"
+}
+func (d noReply) Timeout() bool { return true }
 
 // lost is a failure of the connection. The session is not used again, for the server may still be at work in it. A
 // context that ended is the caller's doing and says nothing about the server.

@@ -21,6 +21,7 @@ type Config struct {
 	RetryWrites bool
 	Monitor     *event.Monitor // command callbacks; nil: none
 
+	SocketTimeout      time.Duration  // for an attempt on its connection, until its reply is there; 0: no limit
 	MaxAdaptiveRetries *int           // retries once a server was overloaded; nil: 2
 	OverloadRetarget   bool           // such a retry goes to another member of a set, if there is one that serves
 	Chance             func() float64 // in [0, 1): spreads retries in time; nil: random
