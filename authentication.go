@@ -116,6 +116,9 @@ func (c *Config) checkOIDC(said *connstring.Credential) error {
 			ways++
 		}
 	}
+	if c.OIDCAllowedHosts != nil && c.OIDCHumanCallback == nil {
+		return configError("OIDCAllowedHosts is given, but no OIDCHumanCallback, for which alone it counts")
+	}
 	if ways != 1 {
 		return configError("authMechanism=MONGODB-OIDC takes one of authMechanismProperties=ENVIRONMENT:..., OIDCMachineCallback and OIDCHumanCallback, and %d are given", ways)
 	}

@@ -114,6 +114,10 @@ func TestPredicatesLookThroughWrapping(t *testing.T) {
 		{"text decides without a code", &Error{Stage: StageServer, Message: "Not Master"}, IsNotPrimary, true},
 		{"text is ignored with a code", &Error{Stage: StageServer, Code: 1, Message: "not master"}, IsNotPrimary, false},
 		{"not master or secondary recovers", &Error{Stage: StageServer, Message: "not master or secondary"}, IsNotPrimary, false},
+		{"wrong password is a refused login", Server(CodeAuthenticationFailed, "x"), IsLoginRefused, true},
+		{"trouble in the middle of a login may pass", &Error{Stage: StageAuth, Code: CodeIllegalOperation}, IsLoginRefused, false},
+		{"missing credentials are a refused login", Wrap(StageAuth, errors.Join(ErrNoCredentials, io.EOF), "x"), IsLoginRefused, true},
+		{"missing credentials are no network", Wrap(StageAuth, errors.Join(ErrNoCredentials, io.EOF), "x"), IsNetwork, false},
 		{"scram failure is auth", Server(CodeAuthenticationFailed, "x"), IsAuth, true},
 		{"nil is nothing", nil, IsNetwork, false},
 	}

@@ -158,6 +158,20 @@ func IsAuth(err error) bool {
 	return e.Stage == StageAuth && !IsNetwork(e) && !IsRetryableWriteCode(e.Code)
 }
 
+// IsLoginRefused says whether authentication failed for a reason that trying again at once will not cure: the user or
+// the password is wrong, the mechanism is not offered, the credentials cannot be had. After another error of the server
+// in the middle of a login the next one may succeed.
+func IsLoginRefused(err error) bool {
+	if !IsAuth(err) {
+		return false
+	}
+	switch find(err).Code {
+	case 0, CodeAuthenticationFailed, CodeBadValue, CodeCommandNotFound, CodeMechanismUnavailable:
+		return true
+	}
+	return false
+}
+
 func atStage(err error, s Stage) bool {
 	e := find(err)
 	return e != nil && e.Stage == s

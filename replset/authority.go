@@ -28,6 +28,15 @@ type authority struct {
 
 const day = 24 * time.Hour
 
+// organization stands in every certificate of a set.
+const organization = "sextant, for development and tests"
+
+// ClientSubject is the subject of a certificate that Set.ClientCertificate makes for the name, in the form in which a user
+// of "$external" bears it: for Options.Users. The certificate of TLS.Dir and Set.TLSConfig has the name "client".
+func ClientSubject(name string) string {
+	return pkix.Name{CommonName: name, Organization: []string{organization}}.String()
+}
+
 func newAuthority() (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -35,7 +44,7 @@ func newAuthority() (*authority, error) {
 	}
 	now := time.Now()
 	template := &x509.Certificate{
-		SerialNumber: serial(), Subject: pkix.Name{CommonName: "sextant " + rand.Text()[:6], Organization: []string{"sextant, for development and tests"}},
+		SerialNumber: serial(), Subject: pkix.Name{CommonName: "sextant " + rand.Text()[:6], Organization: []string{organization}},
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(10 * 365 * day), IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
@@ -69,7 +78,7 @@ func (a *authority) sign(name string, c Certificate) (tls.Certificate, error) {
 	}
 	now := time.Now()
 	template := &x509.Certificate{
-		SerialNumber: serial(), Subject: pkix.Name{CommonName: name, Organization: []string{"sextant, for development and tests"}},
+		SerialNumber: serial(), Subject: pkix.Name{CommonName: name, Organization: []string{organization}},
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(365 * day), KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}

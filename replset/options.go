@@ -21,6 +21,8 @@ type Options struct {
 	SetName string
 	// Users turn authentication on. Every user may do everything.
 	Users []User
+	// OIDC turns authentication on too, and has members take tokens.
+	OIDC *OIDC
 	// Host is the name or address that members listen on and advertise; "127.0.0.1" if empty.
 	Host string
 	// ElectionTimeout is the silence of a primary after which another is elected; 1 s if 0, at least 10 ms.
@@ -63,12 +65,6 @@ type MemberOptions struct {
 	Tags           map[string]string // for read preferences and write modes
 	SecondaryDelay time.Duration     // how far it stays behind on purpose
 	Arbiter        bool              // votes, and has no data
-}
-
-// User is who may authenticate, with SCRAM-SHA-256 or SCRAM-SHA-1.
-type User struct {
-	Name, Password string // neither may be empty
-	DB             string // the authentication database; "admin" if empty
 }
 
 // Fault is a way to misbehave.
@@ -132,6 +128,9 @@ func (o *Options) defaults() error {
 	}
 	if o.OplogEntries < 0 {
 		return fmt.Errorf("replset: an oplog of %d entries", o.OplogEntries)
+	}
+	if o.OIDC != nil && o.OIDC.Check == nil {
+		return fmt.Errorf("replset: OIDC needs a Check")
 	}
 	if o.ElectionTimeout < 0 || o.HeartbeatInterval < 0 || o.CatchUpTimeout < 0 {
 		return fmt.Errorf("replset: a time-out is negative")

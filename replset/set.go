@@ -39,7 +39,7 @@ func Start(ctx context.Context, o Options) (*Set, error) {
 		return nil, err
 	}
 	s := &Set{opt: o, secret: rand.Text(), changing: make(chan struct{}, 1)}
-	if len(o.Users) > 0 {
+	if len(o.Users) > 0 || o.OIDC != nil {
 		var err error
 		if s.users, err = newUsers(o.Users); err != nil {
 			return nil, err
@@ -102,16 +102,16 @@ func (s *Set) found(ctx context.Context, anyNumber bool) error {
 
 func newUsers(list []User) (*command.Users, error) {
 	users := make([]command.User, len(list))
-	seen := map[User]bool{}
+	seen := map[string]bool{}
 	for i, u := range list {
-		if u.Password == "" {
+		if u.Password == "" && u.DB != external {
 			return nil, fmt.Errorf("replset: the user %q needs a password", u.Name)
 		}
-		who := User{Name: u.Name, DB: cmp.Or(u.DB, "admin")}
-		if seen[who] {
-			return nil, fmt.Errorf("replset: the user %q of %s is given twice", who.Name, who.DB)
+		db := cmp.Or(u.DB, "admin")
+		if id := db + "." + u.Name; seen[id] {
+			return nil, fmt.Errorf("replset: the user %q of %s is given twice", u.Name, db)
 		}
-		seen[who] = true
+		seen[db+"."+u.Name] = true
 		users[i] = command.User(u)
 	}
 	out, err := command.NewUsers(users...)
@@ -168,7 +168,7 @@ func closeAll(listeners []net.Listener) {
 // open starts a member on its listener, with the configuration on its disk or, if there is none, with none.
 func (s *Set) open(m *Member, l net.Listener) *command.Member {
 	o := command.Options{Config: s.opt.unconfigured(), Self: m.index, Host: m.addr, IndexOf: s.indexOf, Disk: m.data(), Listener: l, Logger: s.opt.Logger,
-		Secret: s.secret, Users: s.users, Faults: m.faults, Counters: m.counters,
+		Secret: s.secret, Users: s.users, OIDC: s.opt.OIDC.internally(), Faults: m.faults, Counters: m.counters,
 		Dial: func(ctx context.Context, addr string) (net.Conn, error) { return s.opt.Network.Dial(ctx, "tcp", addr) },
 	}
 	o.Persona, _ = command.PersonaOf(s.opt.Version)

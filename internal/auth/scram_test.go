@@ -270,3 +270,23 @@ func FuzzStep(f *testing.F) {
 		}
 	})
 }
+
+// The prose tests 15 (SCRAM-SHA-1) and 16 (SCRAM-SHA-256) of the authentication specification, "Minimum iteration
+// count". Broken by a lower MinIterations, or by a check for one of the two mechanisms alone.
+func TestProseScram15And16IterationFloors(t *testing.T) {
+	for _, mechanism := range []string{ScramSHA1, ScramSHA256} {
+		derived := false
+		keys := func(r KeyRequest) (Keys, error) { derived = true; return r.Derive() }
+		c, err := NewScram(mechanism, "joe", "pw", "nonce", keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		payload, _, err := c.Step([]byte("r=nonceX,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4095"))
+		if err == nil || payload != nil || derived || !strings.Contains(err.Error(), "4095") {
+			t.Errorf("%s: %q, %v, keys derived: %v", mechanism, payload, err, derived)
+		}
+		if _, _, err := start(t, mechanism, "joe", "pw", "nonce").Step([]byte("r=nonceX,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096")); err != nil {
+			t.Errorf("%s: 4096 iterations: %v", mechanism, err)
+		}
+	}
+}

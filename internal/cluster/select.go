@@ -287,14 +287,14 @@ func failedSince(s *topology.Server, start time.Time) bool {
 	return s != nil && !s.Kind.Known() && s.Err != nil && s.LastUpdate.After(start)
 }
 
-// lockedOut is the failed login of a member that would perhaps serve, if no member is out of reach for another reason. It
+// lockedOut is the refused login of a member that would perhaps serve, if no member is out of reach for another reason. It
 // holds until the next check of that member, half a second later; then one more operation may try the password.
 func lockedOut(d *topology.Description) (login error) {
 	for _, s := range d.Servers {
 		if s.Kind.Known() {
 			continue
 		}
-		if !mongoerr.IsAuth(s.Err) {
+		if !mongoerr.IsLoginRefused(s.Err) {
 			return nil
 		}
 		login = s.Err

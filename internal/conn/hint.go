@@ -9,20 +9,13 @@ import (
 	"github.com/sextantdb/sextant/mongoerr"
 )
 
-// Codes of refusals that say more than that a login failed.
-const (
-	codeBadValue             = 2
-	codeCommandNotFound      = 59
-	codeMechanismUnavailable = 334
-)
-
 // hint says what the refusal of a login commonly means, and what to do about it. It begins with a semicolon.
 func (a *authenticator) hint(c *Conn, e *mongoerr.Error) string {
-	unsupported := e.Code == codeBadValue && strings.Contains(e.Message, "nsupported mechanism")
+	unsupported := e.Code == mongoerr.CodeBadValue && strings.Contains(e.Message, "nsupported mechanism")
 	switch {
-	case e.Code == codeMechanismUnavailable || unsupported:
+	case e.Code == mongoerr.CodeMechanismUnavailable || unsupported:
 		return fmt.Sprintf("; the server does not offer the mechanism %s (its parameter authenticationMechanisms)", a.mechanism())
-	case e.Code == codeCommandNotFound:
+	case e.Code == mongoerr.CodeCommandNotFound:
 		return "; this server knows no logins: leave user and password out"
 	case e.Code == mongoerr.CodeAuthenticationFailed:
 		return "; " + a.whyRefused(c)

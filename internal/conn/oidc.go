@@ -65,7 +65,5 @@ func (a *authenticator) tryToken(c *Conn, token string) (err error) {
 // a login repeated in the middle of one means the same.
 func badToken(err error) bool {
 	e, ok := err.(*mongoerr.Error)
-	return ok && (e.Code == mongoerr.CodeAuthenticationFailed || e.Code == codeReauthenticationRequired)
+	return ok && (e.Code == mongoerr.CodeAuthenticationFailed || e.Code == mongoerr.CodeReauthenticationRequired)
 }
-
-const codeReauthenticationRequired = 391

@@ -39,7 +39,7 @@ func (c *call) attempt(ctx context.Context, s *cluster.Server) (done, sent bool,
 	}
 	c.session.Used(time.Now())
 	start = c.report.now()
-	reply, err := c.send(ctx, s, pc, msg)
+	reply, err := c.sendLoggedIn(ctx, s, pc, t, msg)
 	c.report.carried(start)
 	if err != nil {
 		e := err.(*mongoerr.Error)
@@ -79,6 +79,28 @@ func (c *call) prepare(t Target) error {
 		c.txn = c.session.NextTxn()
 	}
 	return nil
+}
+
+// sendLoggedIn sends the message and, if the member wants the login repeated before it looks at the command, does that and sends the command once more
+// on the same connection, whether or not it is one that may be retried (authentication specification,
+// "Reauthentication"). What fails after that is the call's failure.
+func (c *call) sendLoggedIn(ctx context.Context, s *cluster.Server, pc *pool.Conn, t Target, msg []byte) (wireReply, error) {
+	reply, err := c.send(ctx, s, pc, msg)
+	if e, refused := err.(*mongoerr.Error); !refused || e.Code != mongoerr.CodeReauthenticationRequired || c.loggedInAgain {
+		return reply, err
+	}
+	c.loggedInAgain = true
+	if err := pc.Reauthenticate(ctx); err != nil {
+		if mongoerr.IsNetwork(err) {
+			return wireReply{}, c.lost(ctx, s, pc, err)
+		}
+		return wireReply{}, c.decorate(err, pc.Address())
+	}
+	msg, err = c.encode(pc, t)
+	if err != nil {
+		return wireReply{}, c.decorate(encodeError(err), t.Addr)
+	}
+	return c.send(ctx, s, pc, msg)
 }
 
 // wireReply is a reply and what was read from it on the way.

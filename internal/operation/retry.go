@@ -104,11 +104,11 @@ func (t *trial) label(e *mongoerr.Error, maxWire int32, mongos bool) {
 	e.Labels = append([]string{mongoerr.LabelRetryableWrite}, e.Labels...)
 }
 
-// authFailure is the failed authentication for which a pool was cleared, nil if it was cleared for something else.
+// authFailure is the refused login for which a pool was cleared, nil if it was cleared for something else.
 // Whoever finds the pool paused is told of it at once: no waiting and no other member helps.
 func authFailure(err error) *mongoerr.Error {
 	e, ok := errors.AsType[*mongoerr.Error](err)
-	if !ok || !mongoerr.IsPoolCleared(e) || !mongoerr.IsAuth(e.Cause) {
+	if !ok || !mongoerr.IsPoolCleared(e) || !mongoerr.IsLoginRefused(e.Cause) {
 		return nil
 	}
 	inner, _ := errors.AsType[*mongoerr.Error](e.Cause)

@@ -9,21 +9,39 @@ import (
 )
 
 var authCommands = []Spec{
-	{Name: "saslStart", Flags: BeforeAuth, Handler: saslStart},
-	{Name: "saslContinue", Flags: BeforeAuth, Handler: saslContinue},
-	{Name: "logout", Flags: BeforeAuth, Handler: logout},
-	{Name: "authenticate", Flags: BeforeAuth, Handler: authenticate},
-	{Name: "getnonce", Aliases: []string{"getNonce"}, Flags: BeforeAuth, Handler: getNonce},
+	{Name: "saslStart", Flags: BeforeAuth | OnExternal, Handler: saslStart},
+	{Name: "saslContinue", Flags: BeforeAuth | OnExternal, Handler: saslContinue},
+	{Name: "logout", Flags: BeforeAuth | OnExternal, Handler: logout},
+	{Name: "authenticate", Flags: BeforeAuth | OnExternal, Handler: authenticate},
+	{Name: "getnonce", Aliases: []string{"getNonce"}, Flags: BeforeAuth | OnExternal, Handler: getNonce},
 }
 
 // conversation is a connection's authentication while it runs: one at a time, as in the server.
 type conversation struct {
 	id        int32
-	scram     *scram.ServerConversation
+	exchange  exchange // nil: none is running
 	db        string
 	mechanism string
 	skipEmpty bool // the client wants no empty exchange at the end
 	verified  bool // only the empty exchange is missing
+}
+
+// exchange is the server's half of one mechanism. done means that the user has proved who it is.
+type exchange interface {
+	step(payload []byte) (answer []byte, done bool, err error)
+	user() string
+}
+
+type scramExchange struct{ *scram.ServerConversation }
+
+func (s scramExchange) user() string { return s.Username() }
+
+func (s scramExchange) step(payload []byte) ([]byte, bool, error) {
+	answer, err := s.Step(string(payload))
+	if err == nil && s.Done() && !s.Valid() {
+		err = errAuth()
+	}
+	return []byte(answer), s.Done(), err
 }
 
 // authenticated reports whether the connection may run commands.
@@ -51,25 +69,26 @@ func (m *Member) startConversation(c *Conn, db string, doc bson.Raw) (bson.D, er
 	if !ok {
 		return nil, mongoerr.Server(mongoerr.CodeBadValue, "saslStart needs a payload")
 	}
-	if mechanism != scram256 && mechanism != scram1 {
+	if !m.offers(mechanism, db) {
 		return nil, mongoerr.Server(mongoerr.CodeBadValue, "Unsupported mechanism '%s' on authentication database '%s'", mechanism, db)
 	}
 	if m.opt.Users == nil {
 		return nil, errAuth()
 	}
-	server, err := m.opt.Users.server(mechanism, db)
+	half, err := m.half(mechanism, db)
 	if err != nil {
 		return nil, mongoerr.Server(mongoerr.CodeInternalError, "%v", err)
 	}
 	c.auth.id++
-	c.auth.scram, c.auth.db, c.auth.mechanism = server.NewConversation(), db, mechanism
+	c.auth.exchange, c.auth.db, c.auth.mechanism = half, db, mechanism
 	c.auth.skipEmpty, _ = doc.Lookup("options", "skipEmptyExchange").BooleanOK()
+	c.auth.skipEmpty = c.auth.skipEmpty || mechanism == plain || mechanism == oidc // which have no such exchange
 	return m.converse(c, payload)
 }
 
 func saslContinue(_ context.Context, m *Member, r *Request) (bson.D, error) {
 	c := r.Conn
-	if c.auth.scram == nil {
+	if c.auth.exchange == nil {
 		return nil, mongoerr.Server(mongoerr.CodeProtocolError, "No SASL session state found")
 	}
 	if id, ok := r.Field("conversationId").AsInt64OK(); !ok || id != int64(c.auth.id) {
@@ -84,29 +103,33 @@ func saslContinue(_ context.Context, m *Member, r *Request) (bson.D, error) {
 
 // converse takes one step.
 func (m *Member) converse(c *Conn, payload []byte) (bson.D, error) {
-	answer, err := c.auth.scram.Step(string(payload))
+	answer, done, err := c.auth.exchange.step(payload)
 	if err != nil {
 		m.log.Info("authentication failed", "member", m.self, "connection", c.ID, "mechanism", c.auth.mechanism)
-		c.auth.scram = nil
+		c.auth.exchange = nil
 		return nil, errAuth()
 	}
-	if c.auth.scram.Done() {
-		if !c.auth.scram.Valid() {
-			c.auth.scram = nil
-			return nil, errAuth()
-		}
-		if c.auth.skipEmpty {
-			return m.finish(c, []byte(answer))
-		}
-		c.auth.verified = true
+	if done && c.auth.skipEmpty {
+		return m.finish(c, answer)
 	}
-	return saslReply(c.auth.id, false, []byte(answer)), nil
+	c.auth.verified = done
+	return saslReply(c.auth.id, false, answer), nil
 }
 
 func (m *Member) finish(c *Conn, payload []byte) (bson.D, error) {
-	c.users = append(c.users, User{Name: c.auth.scram.Username(), DB: c.auth.db})
-	c.auth.scram = nil
+	c.welcome(User{Name: c.auth.exchange.user(), DB: c.auth.db})
+	c.auth.exchange = nil
 	return saslReply(c.auth.id, true, payload), nil
+}
+
+// welcome notes that a user has logged in, perhaps once more.
+func (c *Conn) welcome(u User) {
+	for _, v := range c.users {
+		if v.Name == u.Name && v.DB == u.DB {
+			return
+		}
+	}
+	c.users = append(c.users, u)
 }
 
 func saslReply(id int32, done bool, payload []byte) bson.D {
@@ -122,14 +145,22 @@ func (m *Member) authFields(r *Request) (d bson.D) {
 		}
 	}
 	spec, ok := r.Field("speculativeAuthenticate").DocumentOK()
-	if !ok || m.opt.Users == nil || firstKey(spec) != "saslStart" {
+	if !ok || m.opt.Users == nil {
 		return d
 	}
 	db, ok := spec.Lookup("db").StringValueOK()
 	if !ok {
 		db = r.DB
 	}
-	if answer, err := m.startConversation(r.Conn, db, spec); err == nil {
+	var answer bson.D
+	var err error
+	switch firstKey(spec) {
+	case "saslStart":
+		answer, err = m.startConversation(r.Conn, db, spec)
+	case "authenticate":
+		answer, err = m.byCertificate(r.Conn, db, spec)
+	}
+	if answer != nil && err == nil {
 		d = append(d, bson.E{Key: "speculativeAuthenticate", Value: answer})
 	}
 	return d
@@ -140,12 +171,8 @@ func logout(_ context.Context, _ *Member, r *Request) (bson.D, error) {
 	return nil, nil
 }
 
-func authenticate(_ context.Context, _ *Member, r *Request) (bson.D, error) {
-	mechanism, ok := r.Field("mechanism").StringValueOK()
-	if !ok {
-		return nil, mongoerr.Server(mongoerr.CodeBadValue, "Auth mechanism not specified")
-	}
-	return nil, mongoerr.Server(mongoerr.CodeBadValue, "Unsupported mechanism '%s' on authentication database '%s'", mechanism, r.DB)
+func authenticate(_ context.Context, m *Member, r *Request) (bson.D, error) {
+	return m.byCertificate(r.Conn, r.DB, r.Body)
 }
 
 func getNonce(context.Context, *Member, *Request) (bson.D, error) {

@@ -68,7 +68,7 @@ func features(context.Context, *Member, *Request) (bson.D, error) {
 // parameters are those that clients and test runners ask for.
 func (m *Member) parameters() bson.D {
 	return bson.D{
-		{Key: "authenticationMechanisms", Value: []string{scram1, scram256}},
+		{Key: "authenticationMechanisms", Value: m.mechanisms()},
 		{Key: "enableTestCommands", Value: true},
 		{Key: "featureCompatibilityVersion", Value: bson.D{{Key: "version", Value: m.opt.Persona.Series()}}},
 		{Key: "logLevel", Value: int32(0)},

@@ -96,7 +96,7 @@ func (m *Member) admit(r *Request) error {
 	switch {
 	case r.DB == "" && r.Field("$db").IsZero():
 		return mongoerr.Server(40571, "OP_MSG requests require a $db argument")
-	case !validDatabase(r.DB):
+	case !validDatabase(r.DB) && !(r.DB == external && r.Spec.Flags&OnExternal != 0):
 		return mongoerr.Server(mongoerr.CodeInvalidNamespace, "Invalid database name: '%s'", r.DB)
 	case r.Spec.Flags&AdminOnly != 0 && r.DB != "admin":
 		return mongoerr.Server(mongoerr.CodeUnauthorized, "%s may only be run against the admin database.", r.Name)

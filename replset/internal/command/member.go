@@ -59,6 +59,7 @@ type Options struct {
 	Logger   *slog.Logger
 	Secret   string   // shared by the members: who knows it on a connection is a member
 	Users    *Users   // nil: no authentication
+	OIDC     *OIDC    // nil: no MONGODB-OIDC
 	Persona  *Persona // the server version to claim; nil: the newest
 	Faults   *Faults
 	Counters *Counters

@@ -31,6 +31,8 @@ const (
 	TakesReadConcern
 	// Awaits: maxTimeMS is no limit for the whole command.
 	Awaits
+	// OnExternal: about users, so that the database $external, which holds nothing else, is one for it.
+	OnExternal
 )
 
 // Spec describes a command.

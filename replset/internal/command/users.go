@@ -2,10 +2,12 @@ package command
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/md5" // #nosec: SCRAM-SHA-1 of MongoDB is defined over it
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -15,16 +17,20 @@ import (
 )
 
 var userCommands = []Spec{
-	{Name: "createUser", Handler: createUser},
-	{Name: "updateUser", Handler: updateUser},
-	{Name: "dropUser", Handler: dropUser},
-	{Name: "usersInfo", Handler: usersInfo},
+	{Name: "createUser", Flags: OnExternal, Handler: createUser},
+	{Name: "updateUser", Flags: OnExternal, Handler: updateUser},
+	{Name: "dropUser", Flags: OnExternal, Handler: dropUser},
+	{Name: "usersInfo", Flags: OnExternal, Handler: usersInfo},
 	{Name: "rolesInfo", Handler: rolesInfo},
 }
 
 const (
 	scram1   = "SCRAM-SHA-1"
 	scram256 = "SCRAM-SHA-256"
+	plain    = "PLAIN"
+	x509     = "MONGODB-X509"
+	oidc     = "MONGODB-OIDC"
+	external = "$external" // the database of the users of the last three
 	// iterations is the least that clients accept: this server guards no secrets worth more.
 	iterations = 4096
 )
@@ -32,7 +38,19 @@ const (
 // User is who may authenticate. Every user may do everything.
 type User struct {
 	Name, Password string
-	DB             string // the authentication database, "admin" if empty
+	DB             string   // the authentication database, "admin" if empty
+	Mechanisms     []string // nil: all that the database allows
+}
+
+// allowed are the mechanisms of a database's users, if they have a password; MONGODB-X509 needs none.
+func allowed(db, password string) []string {
+	switch {
+	case db != external:
+		return []string{scram1, scram256}
+	case password == "":
+		return []string{x509}
+	}
+	return []string{x509, plain}
 }
 
 // Users are the users of a set, shared by its members. They are kept beside the data, not in it: nothing of them is
@@ -52,7 +70,7 @@ type credentials struct {
 func NewUsers(list ...User) (*Users, error) {
 	u := &Users{byName: map[string]*credentials{}}
 	for _, user := range list {
-		if err := u.set(user, []string{scram1, scram256}); err != nil {
+		if err := u.set(user, user.Mechanisms); err != nil {
 			return nil, err
 		}
 	}
@@ -66,8 +84,14 @@ func (u *Users) set(user User, mechanisms []string) error {
 	if user.Name == "" {
 		return fmt.Errorf("a user needs a name")
 	}
+	if mechanisms == nil {
+		mechanisms = allowed(user.DB, user.Password)
+	}
 	c := &credentials{user: User{Name: user.Name, DB: user.DB}, mechanisms: map[string]scram.StoredCredentials{}}
 	for _, mechanism := range mechanisms {
+		if !slices.Contains(allowed(user.DB, user.Password), mechanism) {
+			return fmt.Errorf("user %s of %s cannot have the mechanism %s", user.Name, user.DB, mechanism)
+		}
 		keys, err := derive(mechanism, user)
 		if err != nil {
 			return fmt.Errorf("user %s: %w", user.Name, err)
@@ -85,9 +109,17 @@ func derive(mechanism string, user User) (scram.StoredCredentials, error) {
 	if _, err := rand.Read(salt); err != nil {
 		return scram.StoredCredentials{}, err
 	}
+	return deriveWith(mechanism, user, string(salt))
+}
+
+func deriveWith(mechanism string, user User, salt string) (scram.StoredCredentials, error) {
 	var client *scram.Client
 	var err error
 	switch mechanism {
+	case x509: // the certificate is the proof
+		return scram.StoredCredentials{}, nil
+	case plain: // kept as the keys of SCRAM are, so that no password is
+		client, err = scram.SHA256.NewClientUnprepped(user.Name, user.Password, "")
 	case scram256:
 		client, err = scram.SHA256.NewClient(user.Name, user.Password, "")
 	case scram1: // whose password is a digest, never prepared
@@ -99,13 +131,34 @@ func derive(mechanism string, user User) (scram.StoredCredentials, error) {
 	if err != nil {
 		return scram.StoredCredentials{}, err
 	}
-	return client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: string(salt), Iters: iterations})
+	return client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: salt, Iters: iterations})
 }
 
 func (u *Users) lookup(name, db string) *credentials {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.byName[db+"."+name]
+}
+
+// knows says whether there is such a user with such a password.
+func (u *Users) knows(name, password, db string) bool {
+	c := u.lookup(name, db)
+	if c == nil {
+		return false
+	}
+	want, has := c.mechanisms[plain]
+	got, err := deriveWith(plain, User{Name: name, Password: password}, want.Salt)
+	return has && err == nil && hmac.Equal(got.StoredKey, want.StoredKey)
+}
+
+// has says whether there is such a user and may use the mechanism.
+func (u *Users) has(name, db, mechanism string) bool {
+	c := u.lookup(name, db)
+	if c == nil {
+		return false
+	}
+	_, ok := c.mechanisms[mechanism]
+	return ok
 }
 
 // mechanisms are those of the user "db.name", nil if there is no such user.
@@ -163,7 +216,7 @@ func usersOf(m *Member) (*Users, error) {
 
 func createUser(_ context.Context, m *Member, r *Request) (bson.D, error) {
 	name, _ := r.Field("createUser").StringValueOK()
-	if r.Field("pwd").IsZero() {
+	if r.Field("pwd").IsZero() && r.DB != external {
 		return nil, mongoerr.Server(mongoerr.CodeBadValue, "Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db")
 	}
 	u, err := usersOf(m)
@@ -194,10 +247,10 @@ func updateUser(_ context.Context, m *Member, r *Request) (bson.D, error) {
 // store sets a user as createUser and updateUser describe it. Roles are accepted and without effect.
 func (u *Users) store(name string, r *Request) error {
 	pwd, ok := r.Field("pwd").StringValueOK()
-	if !ok || pwd == "" {
+	if (!ok || pwd == "") && !(r.DB == external && r.Field("pwd").IsZero()) {
 		return mongoerr.Server(mongoerr.CodeBadValue, "User passwords must be of string type and not empty")
 	}
-	mechanisms := []string{scram1, scram256}
+	var mechanisms []string
 	if v := r.Field("mechanisms"); !v.IsZero() {
 		if mechanisms, ok = stringList(v); !ok || len(mechanisms) == 0 {
 			return mongoerr.Server(mongoerr.CodeBadValue, "mechanisms field must be a non-empty array of strings")
