@@ -217,7 +217,10 @@ func TestAddedMemberIsReadWithoutAChangeOfConfiguration(t *testing.T) {
 
 func TestClientWatchesOnConnectionsThatServeNobody(t *testing.T) {
 	inSet(t, nil, func(t *testing.T, b *bubble) {
-		b.settle(t)
+		if err := b.cl.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
 		for i, m := range b.cl.Hosts().Members {
 			if m.Pool.Total != 0 || b.dialled.open(m.Address) != 2 { // the monitor's, and the round-trip meter's
 				t.Errorf("member %d: a pool of %d, %d connections", i, m.Pool.Total, b.dialled.open(m.Address))
