@@ -135,3 +135,23 @@ func TestSeedlistProse13AValidatorNeedsMongoDBSRV(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// The files srvAllowedHostsSuffix-* that the specification has gained since the copy in which the other files are found. Not
+// met: "dr.in" and "abc.nom.br" are public suffixes by the list alone, which this driver does not carry (a SHOULD).
+func TestSeedlistFilesOfSRVAllowedHostsSuffix(t *testing.T) {
+	for suffix, want := range map[string]string{
+		"build.10gen.cc": "localhost.build.10gen.cc:27017", ".build.10gen.cc": "localhost.build.10gen.cc:27017", "10gen.cc": "localhost.build.10gen.cc:27017",
+		"uild.10gen.cc": "", "test.build.10gen.cc": "", "cc": "", ".": "", "co.uk": "",
+	} {
+		cfg, err := sextant.ParseURI("mongodb+srv://test12.test.build.10gen.cc/?srvAllowedHostsSuffix=" + suffix)
+		var hosts []string
+		if err == nil {
+			cfg.Resolver = newDNS("test12.test.build.10gen.cc localhost.build.10gen.cc.:27017")
+			err = cfg.Resolve(t.Context())
+			hosts = cfg.Hosts
+		}
+		if strings.Join(hosts, " ") != want || (err == nil) != (want != "") || err != nil && !mongoerr.IsConfig(err) {
+			t.Errorf("%s: %q, %v", suffix, hosts, err)
+		}
+	}
+}
