@@ -87,6 +87,10 @@ func (c *Config) login() *connstring.Credential {
 func (c *Config) checkAuth() error {
 	said := c.login()
 	switch {
+	case c.AuthMechanism != auth.AWS && c.AWSCredentialProvider != nil:
+		return configError("AWSCredentialProvider belongs to MONGODB-AWS: set AuthMechanism")
+	case c.AuthMechanism != auth.OIDC && (c.OIDCMachineCallback != nil || c.OIDCHumanCallback != nil):
+		return configError("OIDCMachineCallback and OIDCHumanCallback belong to MONGODB-OIDC: set AuthMechanism")
 	case said == nil && c.Password != "":
 		return configError("a password is given, but no user name")
 	case said == nil:

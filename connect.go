@@ -46,7 +46,7 @@ func ConnectConfig(ctx context.Context, cfg *Config) (*Client, error) {
 	cl := &Client{cfg: &c, cluster: cluster.New(*cc), done: make(chan struct{})}
 	cl.set = settings{readPref: c.ReadPreference, readConcern: c.ReadConcern, writeConcern: c.WriteConcern, bson: c.BSON}
 	cl.exec = operation.New(operation.Config{
-		Cluster: cl.cluster, RetryReads: isTrue(c.RetryReads), RetryWrites: isTrue(c.RetryWrites), Monitor: c.Monitor,
+		Cluster: cl.cluster, RetryReads: isTrue(c.RetryReads), RetryWrites: isTrue(c.RetryWrites), Monitor: c.Monitor, Anonymous: c.login() == nil,
 		MaxAdaptiveRetries: c.MaxAdaptiveRetries, OverloadRetarget: c.EnableOverloadRetargeting,
 		SocketTimeout: c.socketTimeout(),
 	})

@@ -105,6 +105,11 @@ func (c *Config) checkTexts() error {
 			return configError("the %s is not UTF-8", name)
 		}
 	}
+	for _, v := range c.AuthMechanismProperties {
+		if !utf8.ValidString(v) {
+			return configError("a value of authMechanismProperties is not UTF-8")
+		}
+	}
 	if c.ReadConcern != nil && !utf8.ValidString(c.ReadConcern.Level) {
 		return configError("the readConcernLevel is not UTF-8")
 	}

@@ -1,10 +1,12 @@
 package conn
 
 import (
+	"cmp"
 	"context"
 	"crypto/md5"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -22,8 +24,9 @@ import (
 // saslServer is a server's side of SCRAM-SHA-256 for the user joe with the password pencil.
 type saslServer struct {
 	mechs       []string
-	speculative bool // answers speculativeAuthenticate
-	skipEmpty   bool // knows skipEmptyExchange
+	speculative bool   // answers speculativeAuthenticate
+	skipEmpty   bool   // knows skipEmptyExchange
+	salt        string // "" is one of its own
 	conv        *scram.ServerConversation
 	started     string // mechanism of saslStart
 	continues   int
@@ -40,7 +43,7 @@ func (s *saslServer) begin(t *testing.T, mechanism string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored, err := client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: "salt of sixteen!", Iters: auth.MinIterations})
+	stored, err := client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: cmp.Or(s.salt, "salt of sixteen!"), Iters: auth.MinIterations})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,6 +275,32 @@ func TestKeysAreDerivedOnceForAllConnections(t *testing.T) {
 	want, _ := r.Derive()
 	if got, _ := kc.derive(r); string(got.Stored) != string(want.Stored) {
 		t.Error("the cache gives other keys than the derivation")
+	}
+}
+
+// Broken by deriving at each login: every entry of the cache is derived once, so that their number is that of PBKDF2 runs.
+func TestFurtherConnectionsAndClientsRunNoPBKDF2(t *testing.T) {
+	derived := func() int {
+		keys.mu.Lock()
+		defer keys.mu.Unlock()
+		return len(keys.entries)
+	}
+	before := derived()
+	for i := range 3 {
+		s := &saslServer{speculative: true, skipEmpty: true}
+		o := played(t, s.serve) // options of its own: another client
+		o.Credential = &Credential{Username: "joe", Password: "pencil", Mechanism: auth.ScramSHA256, Source: fmt.Sprint("db", i)}
+		open(t, o)
+	}
+	if n := derived() - before; n > 1 {
+		t.Errorf("%d derivations for three clients", n)
+	}
+	s := &saslServer{speculative: true, skipEmpty: true, salt: "another salt 16b"}
+	o := played(t, s.serve)
+	o.Credential = joe(auth.ScramSHA256)
+	open(t, o)
+	if n := derived() - before; n < 1 {
+		t.Error("nothing was derived for another salt: the count counts nothing")
 	}
 }
 

@@ -20,6 +20,7 @@ type Config struct {
 	RetryReads  bool
 	RetryWrites bool
 	Monitor     *event.Monitor // command callbacks; nil: none
+	Anonymous   bool           // connections log nobody in
 
 	SocketTimeout      time.Duration  // for an attempt on its connection, until its reply is there; 0: no limit
 	MaxAdaptiveRetries *int           // retries once a server was overloaded; nil: 2
@@ -246,6 +247,9 @@ func (c *call) decorate(err error, server string) *mongoerr.Error {
 	e.Op, e.NS, e.Attempts = c.op.Name, c.op.NS(), c.trial.tries
 	if e.Server == "" {
 		e.Server = server
+	}
+	if e.Code == mongoerr.CodeUnauthorized && e.Stage == mongoerr.StageServer && c.x.o.Anonymous {
+		e.Message += "; this client logs nobody in: put user:password@ before the host"
 	}
 	if e.Stage == mongoerr.StageCheckout && c.selecting >= time.Millisecond {
 		e.Message += " (after a selection of " + event.FormatDuration(c.selecting) + ")"
