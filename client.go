@@ -22,6 +22,7 @@ type Client struct {
 	exec    *operation.Executor
 	set     settings
 	cfg     *Config
+	log     *logbook // nil: nothing is logged
 
 	start  sync.Once
 	closed atomic.Bool
@@ -45,6 +46,10 @@ func (cl *Client) BSONOptions() bson.Options { return cl.set.bson }
 
 // Warnings are the remarks on the client's configuration: see Config.Warnings.
 func (cl *Client) Warnings() []Warning { return cl.cfg.Warnings }
+
+// DroppedEvents is the number of events that the callbacks of Config.Monitor were not told of, since they are too slow:
+// 4,096 may wait. Commands are never dropped.
+func (cl *Client) DroppedEvents() int64 { return cl.cluster.Dropped() }
 
 // ready starts the watching of the members, at the first use, and says whether the client may still be used.
 func (cl *Client) ready(op, ns string) error {
@@ -81,5 +86,7 @@ func (cl *Client) Close(ctx context.Context) error {
 		cl.exec.EndSessions(end)
 		cancel()
 	}
-	return cl.cluster.Close(ctx)
+	err := cl.cluster.Close(ctx)
+	cl.log.close()
+	return err
 }

@@ -120,8 +120,19 @@ type Config struct {
 	SRVHostValidator func(host string) error
 	// TLSConfig is used as it is, but for a ServerName that is empty: that becomes the member's host name.
 	TLSConfig *tls.Config
-	// Logger takes the warnings of the configuration, and what the client has to say later; nil: nothing is logged.
+	// Logger takes what the client has to say: commands, pools, monitoring, selections, with the texts and the keys of the
+	// logging specification, warnings of the configuration, and callbacks that panic. The attribute "component" is command,
+	// connection, topology, serverSelection or client. Nearly all is of level Debug. A handler should be quick: commands are
+	// logged by the goroutine that makes them; all else waits in a queue. Nil: the environment decides, by the variables
+	// MONGODB_LOG_ALL, MONGODB_LOG_COMMAND, MONGODB_LOG_TOPOLOGY, MONGODB_LOG_SERVER_SELECTION, MONGODB_LOG_CONNECTION (off,
+	// error, warn, notice, info, debug, trace), MONGODB_LOG_PATH (stderr, stdout or a file); by default nothing is logged.
+	// With a Logger the environment has no say in that: a program that wants it to leaves Logger nil when os.Getenv says so.
 	Logger *slog.Logger
+	// LogLevels raise the least level of single components above that of the Logger's handler.
+	LogLevels LogLevels
+	// LogMaxDocumentLength is the number of characters after which documents in the log are cut off, with "..."; 0: as
+	// MONGODB_LOG_MAX_DOCUMENT_LENGTH says, else 1,000.
+	LogMaxDocumentLength int
 	// Monitor is told what happens: commands, pools, heartbeats, topology changes, selections.
 	Monitor *event.Monitor
 }

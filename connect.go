@@ -2,11 +2,11 @@ package sextant
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/internal/cluster"
 	"github.com/sextantdb/sextant/internal/conn"
 	"github.com/sextantdb/sextant/internal/operation"
@@ -25,7 +25,8 @@ func Connect(ctx context.Context, uri string) (*Client, error) {
 }
 
 // ConnectConfig makes a client from a configuration, of which it takes a copy. It does no I/O but reading the files that
-// TLS options name, and asking DNS if there is an SRVHost and no host (see Config.Resolve; ctx bounds that).
+// TLS options name, opening the one for the log that the environment names, and asking DNS if there is an SRVHost and no
+// host (see Config.Resolve; ctx bounds that).
 func ConnectConfig(ctx context.Context, cfg *Config) (*Client, error) {
 	switch {
 	case ctx == nil:
@@ -38,17 +39,21 @@ func ConnectConfig(ctx context.Context, cfg *Config) (*Client, error) {
 	if err := c.settle(ctx); err != nil {
 		return nil, err
 	}
-	c.warn()
 	cc, err := c.cluster()
 	if err != nil {
 		return nil, err
 	}
-	cl := &Client{cfg: &c, cluster: cluster.New(*cc), done: make(chan struct{})}
+	cc.ID = bson.NewObjectID()
+	book := c.newLogbook(cc.ID)
+	book.warn(c.Warnings)
+	cc.Log, cc.Panicked = book.forCluster(), book.panicked
+	cl := &Client{cfg: &c, cluster: cluster.New(*cc), done: make(chan struct{}), log: book}
 	cl.set = settings{readPref: c.ReadPreference, readConcern: c.ReadConcern, writeConcern: c.WriteConcern, bson: c.BSON}
 	cl.exec = operation.New(operation.Config{
 		Cluster: cl.cluster, RetryReads: isTrue(c.RetryReads), RetryWrites: isTrue(c.RetryWrites), Monitor: c.Monitor, Anonymous: c.login() == nil,
 		MaxAdaptiveRetries: c.MaxAdaptiveRetries, OverloadRetarget: c.EnableOverloadRetargeting,
 		SocketTimeout: c.socketTimeout(),
+		Log:           book.forCommands(), Panicked: book.panicked,
 	})
 	return cl, nil
 }
@@ -77,15 +82,6 @@ func (c *Config) socketTimeout() time.Duration {
 
 // isTrue is the value of an option that is on unless it is switched off.
 func isTrue(v *bool) bool { return v == nil || *v }
-
-func (c *Config) warn() {
-	if c.Logger == nil {
-		return
-	}
-	for _, w := range c.Warnings {
-		c.Logger.LogAttrs(context.Background(), slog.LevelWarn, "connection string: "+w.String())
-	}
-}
 
 // cluster is the configuration of the client's cluster.
 func (c *Config) cluster() (*cluster.Config, error) {

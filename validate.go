@@ -14,7 +14,7 @@ import (
 
 // validate says what cannot be used whatever the servers say. With Strict, that is also any warning.
 func (c *Config) validate() error {
-	for _, check := range []func() error{c.checkHosts, c.checkAuth, c.checkPool, c.checkTimes, c.checkModes, c.checkTexts, c.checkProxy, c.checkCompression, c.checkTogether, c.checkLoadBalanced} {
+	for _, check := range []func() error{c.checkHosts, c.checkAuth, c.checkPool, c.checkTimes, c.checkModes, c.checkTexts, c.checkProxy, c.checkCompression, c.checkTogether, c.checkLoadBalanced, c.checkLog} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -112,6 +112,16 @@ func (c *Config) checkTexts() error {
 	}
 	if c.ReadConcern != nil && !utf8.ValidString(c.ReadConcern.Level) {
 		return configError("the readConcernLevel is not UTF-8")
+	}
+	return nil
+}
+
+func (c *Config) checkLog() error {
+	switch {
+	case c.LogMaxDocumentLength < 0:
+		return configError("LogMaxDocumentLength is %d: it must not be negative", c.LogMaxDocumentLength)
+	case c.Logger == nil && c.LogLevels != (LogLevels{}):
+		return configError("LogLevels are given, but no Logger")
 	}
 	return nil
 }

@@ -121,13 +121,14 @@ const (
 
 // HeartbeatEvent is one step of a check of one member by its monitor.
 type HeartbeatEvent struct {
-	Type         HeartbeatType
-	Address      string
-	ConnectionID int64
-	Duration     time.Duration
-	Reply        bson.Raw // HeartbeatSucceeded
-	Err          error    // HeartbeatFailed
-	Awaited      bool     // the server holds its answer until something changes
+	Type               HeartbeatType
+	Address            string
+	ConnectionID       int64 // the client's number of the connection, which HeartbeatStarted may tell before it is open
+	ServerConnectionID int64 // the server's; 0 as long as it has told none
+	Duration           time.Duration
+	Reply              bson.Raw // HeartbeatSucceeded
+	Err                error    // HeartbeatFailed
+	Awaited            bool     // the server holds its answer until something changes
 }
 
 // TopologyEventType says what changed (SDAM monitoring, Events).
@@ -147,6 +148,7 @@ const (
 // member events, MemberBefore and MemberAfter for MemberUpdated.
 type TopologyEvent struct {
 	Type                      TopologyEventType
+	TopologyID                bson.ObjectID // the same in all events of a client, and in no other's
 	Address                   string
 	Before, After             Topology
 	MemberBefore, MemberAfter Member
@@ -169,6 +171,7 @@ type SelectionEvent struct {
 	Operation   string // the command's name
 	OperationID int64
 	Want        string
+	Topology    Topology      // as it was at this step
 	Server      string        // SelectionSucceeded
 	Verdict     Verdict       // SelectionWaiting, SelectionFailed
 	Remaining   time.Duration // SelectionWaiting: how long it will wait yet

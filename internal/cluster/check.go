@@ -33,6 +33,10 @@ const (
 // matter of the connection only.
 func (m *monitor) check() outcome {
 	ctx, awaited := m.begin()
+	m.c.publisher.look()
+	if m.sock == nil {
+		m.connID = conn.NextID()
+	}
 	m.publish(event.HeartbeatEvent{Type: event.HeartbeatStarted, Awaited: awaited})
 	start := time.Now()
 	a, err := m.ask(ctx, awaited)
@@ -65,7 +69,9 @@ func (m *monitor) check() outcome {
 // ask gets one hello out of the member.
 func (m *monitor) ask(ctx context.Context, awaited bool) (answer, error) {
 	if m.sock == nil {
-		sock, err := conn.Open(ctx, m.addr, &m.opts)
+		opts := m.opts
+		opts.ID = m.connID
+		sock, err := conn.Open(ctx, m.addr, &opts)
 		if err != nil {
 			return answer{}, err
 		}
@@ -132,9 +138,9 @@ func (m *monitor) succeeded(s *topology.Server, a answer) outcome {
 }
 
 func (m *monitor) publish(e event.HeartbeatEvent) {
-	e.Address = m.addr
+	e.Address, e.ConnectionID = m.addr, m.connID
 	if m.sock != nil {
-		e.ConnectionID = m.sock.ID()
+		e.ServerConnectionID = m.sock.ServerConnectionID()
 	}
 	m.c.publisher.heartbeat(e)
 }

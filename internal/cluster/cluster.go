@@ -4,7 +4,7 @@
 // Goroutines of a Cluster, from Start to Close: one owner; one monitor a member, and one more to measure round trips
 // while the member streams its state; the dials and the maintainer of each member's pool; a closer for the pool of each
 // member that left; one that looks into DNS for hosts that came or went, while the deployment may be a sharded cluster that DNS lists;
-// one publisher if somebody listens. Close ends them all and waits. A Cluster is safe for concurrent
+// a publisher each for callbacks and for the log. Close ends them all and waits. A Cluster is safe for concurrent
 // use.
 //
 // Invariant: who reports an event waits until the view made from it can be seen and its effects on pools are done, so
@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/event"
 	"github.com/sextantdb/sextant/internal/conn"
 	"github.com/sextantdb/sextant/internal/topology"
@@ -57,7 +58,10 @@ type Config struct {
 
 	SRV *SRV // where the seeds came from, if from DNS; nil: the seeds are fixed
 
-	Monitor *event.Monitor // pool, heartbeat, topology and selection callbacks; nil: none
+	ID       bson.ObjectID                    // of the topology, in events and in the log
+	Monitor  *event.Monitor                   // pool, heartbeat, topology and selection callbacks; nil: none
+	Log      *Log                             // nil: nothing is logged
+	Panicked func(callback string, value any) // is told of callbacks that panic; may be nil
 }
 
 func (c *Config) complete() {
@@ -81,7 +85,7 @@ type Cluster struct {
 	cfg       Config
 	streaming bool          // the monitoring mode allows it
 	pace      time.Duration // between signs of life of a member
-	publisher *publisher
+	publisher *publishing
 
 	view     atomic.Pointer[view]
 	inbox    chan report
@@ -105,6 +109,15 @@ type view struct {
 	servers map[string]*Server
 	changed chan struct{}
 	memory  candidates
+
+	once   sync.Once
+	public event.Topology // see topology
+}
+
+// topology is the view for events of selections. Nobody may change it.
+func (v *view) topology() event.Topology {
+	v.once.Do(func() { v.public = v.desc.View() })
+	return v.public
 }
 
 // New makes a Cluster. It does no I/O and starts no goroutine: Start, or the first Select, does.
@@ -112,7 +125,7 @@ func New(cfg Config) *Cluster {
 	cfg.complete()
 	c := &Cluster{
 		cfg: cfg, streaming: streamingAllowed(cfg.MonitoringMode), pace: cfg.pace(),
-		publisher: newPublisher(cfg.Monitor),
+		publisher: newPublishing(cfg.Monitor, cfg.Log, cfg.Panicked),
 		inbox:     make(chan report), closing: make(chan struct{}), ended: make(chan struct{}),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -181,7 +194,7 @@ func (c *Cluster) Topology() event.Topology {
 }
 
 // Dropped is the number of events that were not told because the callbacks were too slow.
-func (c *Cluster) Dropped() int64 { return c.publisher.dropped.Load() }
+func (c *Cluster) Dropped() int64 { return c.publisher.user.dropped.Load() }
 
 // chance is the randomness of selections.
 func chance(n int) int { return rand.IntN(n) }

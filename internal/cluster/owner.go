@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sextantdb/sextant/event"
 	"github.com/sextantdb/sextant/internal/topology"
 )
 
@@ -150,7 +151,7 @@ func (c *Cluster) perform(e topology.Effect, old, v *view) {
 			s.monitor.cancelCheck(false)
 		}
 	case topology.Publish:
-		c.publisher.topology(&e.Event)
+		c.publish(e.Event)
 	}
 }
 
@@ -162,7 +163,12 @@ func (c *Cluster) shutdown() {
 	close(old.changed)
 	for _, e := range effects {
 		if p, ok := e.(topology.Publish); ok {
-			c.publisher.topology(&p.Event)
+			c.publish(p.Event)
 		}
 	}
+}
+
+func (c *Cluster) publish(e event.TopologyEvent) {
+	e.TopologyID = c.cfg.ID
+	c.publisher.topology(&e)
 }

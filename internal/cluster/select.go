@@ -40,8 +40,8 @@ func (c *Cluster) choose(ctx context.Context, w topology.Want, p *Pin, operation
 	if !c.started.Load() {
 		c.Start()
 	}
-	quiet := c.cfg.Monitor == nil || c.cfg.Monitor.Selection == nil
-	if quiet {
+	c.publisher.look()
+	if !c.publisher.selections() {
 		s, fault := c.view.Load().pickBy(p, w)
 		if fault != nil {
 			return nil, faultError(c.Explain(w), fault)
@@ -108,7 +108,10 @@ func (c *Cluster) Explain(w topology.Want) event.Verdict { return c.view.Load().
 // await is Select with events and patience.
 func (c *Cluster) await(ctx context.Context, w topology.Want, p *Pin, e event.SelectionEvent) (*Server, error) {
 	start := time.Now()
-	tell := func(kind event.SelectionType) { e.Type = kind; c.publisher.selection(e) }
+	tell := func(kind event.SelectionType) {
+		e.Type = kind
+		c.publisher.selection(e, c.view.Load)
+	}
 	tell(event.SelectionStarted)
 	limit := time.NewTimer(c.cfg.ServerSelectionTimeout)
 	defer limit.Stop()

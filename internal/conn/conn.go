@@ -26,6 +26,7 @@ import (
 // Options say how connections to a deployment are made. They are read, never changed, so that many Opens may share one
 // value.
 type Options struct {
+	ID         int64       // what the Conn's ID will be; 0: NextID
 	AppName    string      // client.application.name, at most 128 bytes; used when Metadata is nil
 	Credential *Credential // nil: no authentication
 	TLS        *tls.Config // nil: no TLS. An empty ServerName means the host of the address.
@@ -82,6 +83,9 @@ type stream struct {
 }
 
 var lastID, lastRequestID atomic.Int64
+
+// NextID reserves a number for a connection.
+func NextID() int64 { return lastID.Add(1) }
 
 // NextRequestID returns a positive number for a message header, unlike any of the last two thousand million ones of
 // this process.

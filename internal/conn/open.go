@@ -36,6 +36,9 @@ func Open(ctx context.Context, addr string, o *Options) (*Conn, error) {
 	}
 	o.reached(mongoerr.StageHandshake)
 	c := newConn(nc, addr)
+	if c.id = o.ID; c.id == 0 {
+		c.id = NextID()
+	}
 	if err := c.greet(l, o, a); err != nil {
 		c.Close()
 		return nil, err
@@ -46,7 +49,7 @@ func Open(ctx context.Context, addr string, o *Options) (*Conn, error) {
 
 func newConn(nc net.Conn, addr string) *Conn {
 	return &Conn{
-		nc: nc, addr: addr, id: lastID.Add(1), phase: mongoerr.StageHandshake,
+		nc: nc, addr: addr, phase: mongoerr.StageHandshake,
 		interrupted: make(chan struct{}, 1),
 		wbuf:        make([]byte, 0, firstBuffer), rbuf: make([]byte, 0, firstBuffer),
 	}

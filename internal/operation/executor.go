@@ -19,8 +19,10 @@ type Config struct {
 	Cluster     *cluster.Cluster
 	RetryReads  bool
 	RetryWrites bool
-	Monitor     *event.Monitor // command callbacks; nil: none
-	Anonymous   bool           // connections log nobody in
+	Monitor     *event.Monitor                   // command callbacks; nil: none
+	Log         *Log                             // nil: commands are not logged
+	Panicked    func(callback string, value any) // is told of callbacks that panic; may be nil
+	Anonymous   bool                             // connections log nobody in
 
 	SocketTimeout      time.Duration  // for an attempt on its connection, until its reply is there; 0: no limit
 	MaxAdaptiveRetries *int           // retries once a server was overloaded; nil: 2
@@ -47,7 +49,7 @@ func New(o Config) *Executor {
 	if o.Chance == nil {
 		o.Chance = rand.Float64
 	}
-	return &Executor{o: o, monitor: newCommandMonitor(o.Monitor)}
+	return &Executor{o: o, monitor: newCommandMonitor(&o)}
 }
 
 // Run runs the operation. It waits for a member as long as the client's serverSelectionTimeout and the context allow,

@@ -13,20 +13,35 @@ import (
 	"github.com/sextantdb/sextant/mongoerr"
 )
 
-// commandMonitor calls the user's command callbacks. Without callbacks it costs a comparison.
+// commandMonitor tells the user's callbacks and the log of commands. With neither it costs two comparisons.
 type commandMonitor struct {
-	m      *event.Monitor
-	active bool
+	m        *event.Monitor
+	active   bool
+	log      *Log
+	panicked func(callback string, value any)
 }
 
-func newCommandMonitor(m *event.Monitor) commandMonitor {
+// Log takes the records of the component command.
+type Log struct {
+	// Wants says whether commands are logged now. It must be quick.
+	Wants func(context.Context) bool
+	// Started, Succeeded and Failed log one event, on the caller's goroutine.
+	Started   func(context.Context, *event.CommandStartedEvent)
+	Succeeded func(context.Context, *event.CommandSucceededEvent)
+	Failed    func(context.Context, *event.CommandFailedEvent)
+}
+
+func newCommandMonitor(o *Config) commandMonitor {
+	m := o.Monitor
 	active := m != nil && (m.CommandStarted != nil || m.CommandSucceeded != nil || m.CommandFailed != nil)
-	return commandMonitor{m: m, active: active}
+	return commandMonitor{m: m, active: active, log: o.Log, panicked: o.Panicked}
 }
 
 // watch is one command under observation. The zero value is none.
 type watch struct {
-	m         *event.Monitor
+	m         *event.Monitor // nil: no callbacks
+	log       *Log           // nil: not logged
+	panicked  func(callback string, value any)
 	name, db  string
 	request   int64
 	operation int64
@@ -38,8 +53,9 @@ type watch struct {
 }
 
 // start tells of a command about to be sent.
-func (cm commandMonitor) start(ctx context.Context, c *call, pc *pool.Conn, msg []byte) watch {
-	if !cm.active {
+func (cm *commandMonitor) start(ctx context.Context, c *call, pc *pool.Conn, msg []byte) watch {
+	logged := cm.log != nil && cm.log.Wants(ctx)
+	if !cm.active && !logged {
 		return watch{}
 	}
 	parsed, err := wire.ParseMsg(msg)
@@ -47,48 +63,81 @@ func (cm commandMonitor) start(ctx context.Context, c *call, pc *pool.Conn, msg 
 		return watch{}
 	}
 	w := watch{
-		m: cm.m, name: c.op.Name, db: c.op.DB, request: int64(parsed.RequestID), operation: c.id,
+		panicked: cm.panicked, name: c.op.Name, db: c.op.DB, request: int64(parsed.RequestID), operation: c.id,
 		server: pc.Address(), conn: pc.ID(), theirs: pc.ServerConnectionID(),
 		sensitive: sensitive(c.op.Name, parsed.Body), began: time.Now(),
 	}
-	if cm.m.CommandStarted != nil {
-		guard(func() {
-			cm.m.CommandStarted(ctx, &event.CommandStartedEvent{
-				Name: w.name, DB: w.db, Command: w.veil(wholeCommand(parsed)), RequestID: w.request, OperationID: w.operation,
-				Server: w.server, ConnectionID: w.conn, ServerConnectionID: w.theirs,
-			})
-		})
+	if cm.active {
+		w.m = cm.m
 	}
+	if logged {
+		w.log = cm.log
+	}
+	w.started(ctx, parsed)
 	return w
 }
 
-// end tells how it went.
-func (w watch) end(ctx context.Context, reply bson.Raw, err error) {
-	if w.m == nil {
+func (w *watch) started(ctx context.Context, msg wire.Msg) {
+	told := w.m != nil && w.m.CommandStarted != nil
+	if !told && w.log == nil {
 		return
 	}
-	took := time.Since(w.began)
-	if err == nil && w.m.CommandSucceeded != nil {
-		guard(func() {
-			w.m.CommandSucceeded(ctx, &event.CommandSucceededEvent{
-				Name: w.name, DB: w.db, Reply: w.veil(reply), Duration: took, RequestID: w.request, OperationID: w.operation,
-				Server: w.server, ConnectionID: w.conn, ServerConnectionID: w.theirs,
-			})
-		})
+	e := &event.CommandStartedEvent{
+		Name: w.name, DB: w.db, Command: w.veil(wholeCommand(msg)), RequestID: w.request, OperationID: w.operation,
+		Server: w.server, ConnectionID: w.conn, ServerConnectionID: w.theirs,
 	}
-	if err != nil && w.m.CommandFailed != nil {
-		guard(func() {
-			w.m.CommandFailed(ctx, &event.CommandFailedEvent{
-				Name: w.name, DB: w.db, Err: w.veilError(err), Duration: took, RequestID: w.request, OperationID: w.operation,
-				Server: w.server, ConnectionID: w.conn, ServerConnectionID: w.theirs,
-			})
-		})
+	if w.log != nil {
+		w.log.Started(ctx, e)
+	}
+	if told {
+		w.guard("CommandStarted", func() { w.m.CommandStarted(ctx, e) })
+	}
+}
+
+// end tells how it went.
+func (w *watch) end(ctx context.Context, reply bson.Raw, err error) {
+	switch {
+	case w.m == nil && w.log == nil:
+	case err == nil:
+		w.succeeded(ctx, reply)
+	default:
+		w.failed(ctx, err)
+	}
+}
+
+func (w *watch) succeeded(ctx context.Context, reply bson.Raw) {
+	e := &event.CommandSucceededEvent{
+		Name: w.name, DB: w.db, Reply: w.veil(reply), Duration: time.Since(w.began), RequestID: w.request, OperationID: w.operation,
+		Server: w.server, ConnectionID: w.conn, ServerConnectionID: w.theirs,
+	}
+	if w.log != nil {
+		w.log.Succeeded(ctx, e)
+	}
+	if w.m != nil && w.m.CommandSucceeded != nil {
+		w.guard("CommandSucceeded", func() { w.m.CommandSucceeded(ctx, e) })
+	}
+}
+
+func (w *watch) failed(ctx context.Context, err error) {
+	e := &event.CommandFailedEvent{
+		Name: w.name, DB: w.db, Err: w.veilError(err), Duration: time.Since(w.began), RequestID: w.request, OperationID: w.operation,
+		Server: w.server, ConnectionID: w.conn, ServerConnectionID: w.theirs,
+	}
+	if w.log != nil {
+		w.log.Failed(ctx, e)
+	}
+	if w.m != nil && w.m.CommandFailed != nil {
+		w.guard("CommandFailed", func() { w.m.CommandFailed(ctx, e) })
 	}
 }
 
 // guard keeps a callback's panic from the operation.
-func guard(callback func()) {
-	defer func() { _ = recover() }()
+func (w *watch) guard(name string, callback func()) {
+	defer func() {
+		if v := recover(); v != nil && w.panicked != nil {
+			w.panicked(name, v)
+		}
+	}()
 	callback()
 }
 
@@ -98,7 +147,7 @@ var emptyDocument = func() bson.Raw {
 }()
 
 // veil hides the body of a command that may hold a secret, and of its reply.
-func (w watch) veil(doc bson.Raw) bson.Raw {
+func (w *watch) veil(doc bson.Raw) bson.Raw {
 	if w.sensitive {
 		return emptyDocument
 	}
@@ -106,7 +155,7 @@ func (w watch) veil(doc bson.Raw) bson.Raw {
 }
 
 // veilError keeps of a sensitive command's error what cannot repeat its arguments: codes and labels.
-func (w watch) veilError(err error) error {
+func (w *watch) veilError(err error) error {
 	e, ok := err.(*mongoerr.Error)
 	if !w.sensitive || !ok || e.Stage != mongoerr.StageServer {
 		return err

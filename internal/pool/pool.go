@@ -36,6 +36,8 @@ type Options struct {
 	RTT func() time.Duration
 	// Publish takes the events of the pool in order. It must not block or call back. Nil is allowed.
 	Publish func(*event.PoolEvent)
+	// Listening says whether Publish is of any use now. It must be as quick as a look at a flag. Nil: always.
+	Listening func() bool
 }
 
 // Pool is the pool of one member. It starts paused: Ready lets it work.
@@ -222,7 +224,7 @@ func (p *Pool) noteEmpty() {
 
 // publish hands an event on, under mu so that the order of events is that of the ledger.
 func (p *Pool) publish(e event.PoolEvent) {
-	if p.o.Publish == nil {
+	if p.o.Publish == nil || p.o.Listening != nil && !p.o.Listening() {
 		return
 	}
 	out := new(e) // the copy keeps an unpublished event off the heap
