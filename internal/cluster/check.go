@@ -17,6 +17,7 @@ type answer struct {
 	rtt     time.Duration // negative: the reply was held back and says nothing about the way
 	awaited bool
 	took    time.Duration
+	limit   time.Duration // of the asking; 0: none
 }
 
 // outcome says what follows a check.
@@ -41,7 +42,12 @@ func (m *monitor) check() outcome {
 	start := time.Now()
 	a, err := m.ask(ctx, awaited)
 	a.awaited, a.took = awaited, time.Since(start)
+	m.c.beat()
 	cut, restart := m.end(ctx)
+	if overslept(a.took, a.limit) {
+		a.rtt = -1
+		restart, cut = restart || err != nil, cut || err != nil
+	}
 	if hung := silence(ctx); hung != nil {
 		cut, restart, err, m.ended = false, false, hung, time.Now()
 	} else if cut && err == nil {
@@ -69,14 +75,15 @@ func (m *monitor) check() outcome {
 // ask gets one hello out of the member.
 func (m *monitor) ask(ctx context.Context, awaited bool) (answer, error) {
 	if m.sock == nil {
-		opts := m.opts
+		a, opts := answer{limit: m.opts.ConnectTimeout}, m.opts
 		opts.ID = m.connID
 		sock, err := conn.Open(ctx, m.addr, &opts)
 		if err != nil {
-			return answer{}, err
+			return a, err
 		}
 		m.sock = sock
-		return answer{reply: sock.Hello(), rtt: sock.RTT()}, nil
+		a.reply, a.rtt = sock.Hello(), sock.RTT()
+		return a, nil
 	}
 	limit := m.c.cfg.patience()
 	if limit > 0 && awaited {
@@ -89,7 +96,7 @@ func (m *monitor) ask(ctx context.Context, awaited bool) (answer, error) {
 	defer cancel()
 	start := time.Now()
 	reply, err := m.sock.Check(ctx, m.version, m.c.cfg.Topology.HeartbeatInterval)
-	a := answer{reply: reply, rtt: time.Since(start)}
+	a := answer{reply: reply, rtt: time.Since(start), limit: limit}
 	if awaited {
 		a.rtt = -1
 	}

@@ -85,6 +85,8 @@ type Cluster struct {
 	cfg       Config
 	streaming bool          // the monitoring mode allows it
 	pace      time.Duration // between signs of life of a member
+	gap       time.Duration // between two pulses, beyond which the process must have stood still
+	pulse     atomic.Int64  // when a monitor last showed that the process runs: nanoseconds of the wall clock, 0 if none did
 	publisher *publishing
 
 	view     atomic.Pointer[view]
@@ -124,7 +126,7 @@ func (v *view) topology() event.Topology {
 func New(cfg Config) *Cluster {
 	cfg.complete()
 	c := &Cluster{
-		cfg: cfg, streaming: streamingAllowed(cfg.MonitoringMode), pace: cfg.pace(),
+		cfg: cfg, streaming: streamingAllowed(cfg.MonitoringMode), pace: cfg.pace(), gap: cfg.longestGap(),
 		publisher: newPublishing(cfg.Monitor, cfg.Log, cfg.Panicked),
 		inbox:     make(chan report), closing: make(chan struct{}), ended: make(chan struct{}),
 	}

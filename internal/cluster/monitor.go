@@ -58,6 +58,7 @@ func (m *monitor) start() { m.c.monitors.Go(m.run) }
 func (m *monitor) run() {
 	defer m.hangUp()
 	for m.ctx.Err() == nil {
+		m.c.beat()
 		if next := m.check(); next != again {
 			m.rest(next == cancelled)
 		}

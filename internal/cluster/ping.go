@@ -60,10 +60,16 @@ func (m *monitor) measure() {
 		}
 	}()
 	for n := 0; ; n++ {
+		m.c.beat()
 		start := time.Now()
 		var rtt time.Duration
 		var err error
-		if rtt, sock, err = m.ping(sock, &opts); err == nil {
+		rtt, sock, err = m.ping(sock, &opts)
+		m.c.beat()
+		if overslept(time.Since(start), opts.ConnectTimeout) {
+			continue // neither the time it took nor its failure says anything of the member
+		}
+		if err == nil {
 			m.c.report(topology.RTTSample{Addr: m.addr, RTT: rtt})
 		} else if limit := m.c.cfg.HeartbeatTimeout; limit > 0 && mongoerr.IsTimeout(err) && time.Since(start) >= limit {
 			m.silent(start)

@@ -29,7 +29,7 @@ func (c *Cluster) newServer(addr string) *Server {
 	s.pool = pool.New(addr, pool.Options{
 		Max: *c.cfg.MaxPoolSize, Min: c.cfg.MinPoolSize, MaxConnecting: c.cfg.MaxConnecting,
 		MaxIdle: c.cfg.MaxIdleTime, WaitTimeout: c.cfg.WaitTimeout,
-		Open: s.open, Inspect: s.inspect, Failed: s.notOpened, RTT: s.rtt, Publish: c.publisher.poolFunc(), Listening: c.publisher.pools,
+		Open: s.open, Inspect: s.inspect, Probe: probe, Failed: s.notOpened, RTT: s.rtt, Publish: c.publisher.poolFunc(), Listening: c.publisher.pools,
 	})
 	s.monitor = newMonitor(c, addr)
 	return s

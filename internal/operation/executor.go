@@ -212,6 +212,7 @@ func (c *call) want() topology.Want {
 
 func (c *call) selectServer(ctx context.Context) (*cluster.Server, error) {
 	start := time.Now()
+	c.x.o.Cluster.Awake(start)
 	var server *cluster.Server
 	var err error
 	if c.op.Pin != nil {

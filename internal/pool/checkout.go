@@ -36,7 +36,8 @@ func (p *Pool) CheckOutWatching(ctx context.Context, watch Watch) (*Conn, error)
 		if c == nil {
 			return p.wait(ctx, start, drops, watch)
 		}
-		if start.Sub(c.since) < aliveAfter {
+		doubtful := c.since.Before(p.doubted)
+		if !doubtful && start.Sub(c.since) < aliveAfter {
 			p.checkedOut(c, start)
 			p.unlock()
 			closeAll(drops)
@@ -44,7 +45,7 @@ func (p *Pool) CheckOutWatching(ctx context.Context, watch Watch) (*Conn, error)
 		}
 		p.unlock()
 		closeAll(drops)
-		alive := c.Alive()
+		alive := c.Alive() && (!doubtful || p.answers(ctx, c))
 		p.mu.Lock()
 		if alive {
 			c.since = start // looked at
@@ -54,9 +55,17 @@ func (p *Pool) CheckOutWatching(ctx context.Context, watch Watch) (*Conn, error)
 		}
 		p.book.checkIn(c, true, start)
 		p.lost(c, event.ReasonError)
+		if drops = nil; doubtful && ctx.Err() == nil {
+			drops = p.book.forsake(p.doubted)
+			p.publishDrops(drops)
+		}
 		p.unlock()
 		c.Conn.Close()
+		closeAll(drops)
 		p.mu.Lock()
+		if ctx.Err() != nil {
+			return p.wait(ctx, start, nil, watch)
+		}
 	}
 }
 

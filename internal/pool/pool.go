@@ -28,6 +28,8 @@ type Options struct {
 	Open func(ctx context.Context) (*conn.Conn, error)
 	// Inspect reads once from a new connection what operations will ask of it. Nil is allowed.
 	Inspect func(*conn.Conn) Info
+	// Probe asks over an idle connection, once Doubt was called, whether it still leads somewhere. Nil is allowed.
+	Probe func(context.Context, *conn.Conn) error
 	// Failed is told of an error of Open, with the generation of the connection, before the one who waits for it learns
 	// of it. It may clear the pool. Nil is allowed.
 	Failed func(err error, generation uint64)
@@ -57,6 +59,7 @@ type Pool struct {
 	known    bool          // PoolCreated was published
 	tended   bool          // the maintainer was started
 	fillAt   time.Time     // after a failed dial for the minimum size: when to try again
+	doubted  time.Time     // connections that are idle since before are asked before they are handed out
 	emptied  chan struct{} // closed when the pool is closed and the last connection in use came back
 }
 
