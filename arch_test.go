@@ -23,7 +23,7 @@ var floor = func() map[string][]string {
 	with := func(base []string, more ...string) []string { return append(slices.Clone(base), more...) }
 	pure := []string{"internal/wire", "internal/connstring", "internal/auth", "internal/session", "internal/topology"}
 	shell := []string{"internal/credential", "internal/conn", "internal/pool", "internal/cluster", "internal/operation"}
-	wing := []string{"bson", "mongoerr", "internal/wire"}
+	wing := []string{"bson", "mongoerr", "internal/wire", "internal/compress"}
 	return map[string][]string{
 		"bson":                         {},
 		"mongoerr":                     {"bson"},
@@ -31,16 +31,17 @@ var floor = func() map[string][]string {
 		"concern":                      {"bson", "mongoerr"},
 		"event":                        {"bson", "mongoerr", "readpref", "concern"},
 		"internal/wire":                values,
+		"internal/compress":            {},
 		"internal/connstring":          values,
 		"internal/auth":                values,
 		"internal/session":             values,
 		"internal/topology":            values,
 		"internal/credential":          with(values, "internal/auth"),
-		"internal/conn":                with(values, "internal/wire", "internal/session", "internal/auth", "internal/credential"),
+		"internal/conn":                with(values, "internal/wire", "internal/session", "internal/auth", "internal/compress", "internal/credential"),
 		"internal/pool":                with(values, "internal/conn", "internal/session"),
 		"internal/cluster":             with(values, "internal/topology", "internal/pool", "internal/conn", "internal/connstring"),
 		"internal/operation":           with(values, "internal/cluster", "internal/pool", "internal/conn", "internal/session", "internal/topology", "internal/wire"),
-		".":                            with(values, append(pure, shell...)...),
+		".":                            with(values, append(append(pure, shell...), "internal/compress")...),
 		"replset/internal/query":       {"bson", "mongoerr", "replset/internal/query/value", "replset/internal/query/expr"},
 		"replset/internal/query/expr":  {"bson", "mongoerr", "replset/internal/query/value"},
 		"replset/internal/query/value": {"bson", "mongoerr"},

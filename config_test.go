@@ -126,10 +126,6 @@ func TestUnsupportedOptionsAreNotPassedOver(t *testing.T) {
 			t.Errorf("%s: %v", uri, err)
 		}
 	}
-	c := parse(t, "mongodb://a/?compressors=zstd")
-	if len(c.Warnings) != 1 || c.Warnings[0].Option != "compressors" {
-		t.Errorf("warnings: %v", c.Warnings)
-	}
 }
 
 func TestWarningsAreLoggedAndStrictMakesThemErrors(t *testing.T) {

@@ -1,7 +1,6 @@
 package sextant
 
 import (
-	"strings"
 	"time"
 
 	"github.com/sextantdb/sextant/concern"
@@ -153,9 +152,6 @@ func withoutEffect(u *connstring.URI) []Warning {
 			out = append(out, Warning{Option: option, Value: value, Message: message})
 		}
 	}
-	const later = "it is understood but not applied yet"
-	add(len(u.Compressors) > 0, "compressors", strings.Join(u.Compressors, ","), later)
-	add(u.ZlibCompressionLevel != nil, "zlibCompressionLevel", "", later)
 	const unchecked = "whether a certificate was revoked is not checked yet"
 	add(isFalse(u.TLSDisableOCSPEndpointCheck), "tlsDisableOCSPEndpointCheck", "false", unchecked)
 	add(isFalse(u.TLSDisableCertificateRevocationCheck), "tlsDisableCertificateRevocationCheck", "false", unchecked)

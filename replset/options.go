@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sextantdb/sextant/internal/compress"
 	"github.com/sextantdb/sextant/replset/internal/command"
 )
 
@@ -45,6 +46,9 @@ type Options struct {
 	// streams (since 4.4), who labels errors of retryable writes (the server since 4.4), the default write concern (a
 	// majority since 5.0). Commands that the version did not have are not refused.
 	Version string
+	// Compressors are those that clients may negotiate, of "snappy", "zlib" and "zstd" (which 4.0 does not have). nil: all;
+	// empty: none.
+	Compressors []string
 	// Logger hears what members have to say; nil: nobody does.
 	Logger *slog.Logger
 	// TLS has the members speak TLS, to clients and to each other; nil: no TLS. The options of URI say so.
@@ -137,6 +141,11 @@ func (o *Options) defaults() error {
 	}
 	if _, err := command.PersonaOf(o.Version); err != nil {
 		return fmt.Errorf("replset: %w", err)
+	}
+	for _, name := range o.Compressors {
+		if _, ok := compress.ByName(name); !ok {
+			return fmt.Errorf("replset: there is no compressor %q; there are %s", name, strings.Join(compress.Names(), ", "))
+		}
 	}
 	o.SetName = cmp.Or(o.SetName, "rs0")
 	o.Host = cmp.Or(strings.ToLower(o.Host), "127.0.0.1")

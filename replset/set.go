@@ -168,7 +168,7 @@ func closeAll(listeners []net.Listener) {
 // open starts a member on its listener, with the configuration on its disk or, if there is none, with none.
 func (s *Set) open(m *Member, l net.Listener) *command.Member {
 	o := command.Options{Config: s.opt.unconfigured(), Self: m.index, Host: m.addr, IndexOf: s.indexOf, Disk: m.data(), Listener: l, Logger: s.opt.Logger,
-		Secret: s.secret, Users: s.users, OIDC: s.opt.OIDC.internally(), Faults: m.faults, Counters: m.counters,
+		Secret: s.secret, Users: s.users, OIDC: s.opt.OIDC.internally(), Faults: m.faults, Counters: m.counters, Compressors: s.opt.Compressors,
 		Dial: func(ctx context.Context, addr string) (net.Conn, error) { return s.opt.Network.Dial(ctx, "tcp", addr) },
 	}
 	o.Persona, _ = command.PersonaOf(s.opt.Version)

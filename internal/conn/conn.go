@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/internal/compress"
 	"github.com/sextantdb/sextant/internal/wire"
 	"github.com/sextantdb/sextant/mongoerr"
 )
@@ -37,6 +38,7 @@ type Options struct {
 	AddressMap     func(addr string) (dial, tlsServerName string)
 	ConnectTimeout time.Duration // for all of Open: dial, TLS, hello, authentication; 0: only the context limits it
 	LoadBalanced   bool          // greet with hello and loadBalanced: true
+	Compression    *Compression  // nil: messages are not compressed
 	Monitor        bool          // a monitor's connection: never authenticates, never asks for mechanisms
 	Metadata       bson.Raw      // the client document of hello (see ClientMetadata); nil: made at each Open
 	// Reached is told, while Open works, to which stage it has come: dial, tls, handshake. nil: nobody wants to know.
@@ -68,6 +70,11 @@ type Conn struct {
 	wbuf []byte // what Buffer lends
 	rbuf []byte // bytes read; the first used of them are the last reply
 	used int
+
+	codec      *compress.Codec // nil: the client compresses nothing
+	offer      []compress.ID
+	compressor compress.ID // that both sides have; Noop: none
+	zbuf       []byte      // the last request packed, then its reply unpacked
 
 	stream stream
 }

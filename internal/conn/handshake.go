@@ -33,6 +33,7 @@ func (c *Conn) sayHello(ctx context.Context, o *Options, a *authenticator) error
 	}
 	c.hello = withoutAuth(reply)
 	c.limits = limitsOf(c.hello)
+	c.agree()
 	c.serverConnID, _ = c.hello.Lookup("connectionId").AsInt64OK()
 	return nil
 }
@@ -51,6 +52,7 @@ func appendHello(dst []byte, o *Options, a *authenticator) []byte {
 		metadata = ClientMetadata(o.AppName)
 	}
 	dst = bson.AppendDocument(dst, "client", metadata)
+	dst = o.appendCompression(dst)
 	dst = bson.AppendString(dst, "backpressure", "2")
 	if a != nil {
 		dst = a.appendToHello(dst)

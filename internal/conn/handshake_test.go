@@ -27,7 +27,7 @@ func TestOpenGreetsWithLegacyHelloByOpMsg(t *testing.T) {
 	for key := range hello.All() {
 		keys = append(keys, key)
 	}
-	if got := strings.Join(keys, " "); got != "isMaster helloOk client backpressure $db" {
+	if got := strings.Join(keys, " "); got != "isMaster helloOk client compression backpressure $db" {
 		t.Errorf("keys of hello: %s", got)
 	}
 	if name, _ := hello.Lookup("client", "application", "name").StringValueOK(); name != "test" {

@@ -39,6 +39,9 @@ func Open(ctx context.Context, addr string, o *Options) (*Conn, error) {
 	if c.id = o.ID; c.id == 0 {
 		c.id = NextID()
 	}
+	if o.Compression != nil && !o.Monitor {
+		c.codec, c.offer = o.Compression.Codec, o.Compression.Offer
+	}
 	if err := c.greet(l, o, a); err != nil {
 		c.Close()
 		return nil, err

@@ -53,14 +53,23 @@ type peer struct {
 	nc net.Conn
 }
 
-// read takes the next message, nil when the client is gone.
-func (p *peer) read() *wire.Msg {
+// bytes takes the next message as it came, nil when the client is gone.
+func (p *peer) bytes() []byte {
 	b := make([]byte, 4)
 	if _, err := io.ReadFull(p.nc, b); err != nil {
 		return nil
 	}
 	b = append(b, make([]byte, binary.LittleEndian.Uint32(b)-4)...)
 	if _, err := io.ReadFull(p.nc, b[4:]); err != nil {
+		return nil
+	}
+	return b
+}
+
+// read takes the next message, nil when the client is gone.
+func (p *peer) read() *wire.Msg {
+	b := p.bytes()
+	if b == nil {
 		return nil
 	}
 	m, err := wire.ParseMsg(b)

@@ -21,7 +21,8 @@ func (c *Conn) read(ctx context.Context) (wire.Msg, error) {
 	if err != nil {
 		return wire.Msg{}, c.garbage(err)
 	}
-	if h.OpCode != wire.OpMsg {
+	packed := h.OpCode == wire.OpCompressed && c.codec != nil
+	if h.OpCode != wire.OpMsg && !packed {
 		return wire.Msg{}, c.garbage(opcodeError(h.OpCode))
 	}
 	n := int(h.Length)
@@ -32,7 +33,13 @@ func (c *Conn) read(ctx context.Context) (wire.Msg, error) {
 		}
 	}
 	c.used = n
-	m, err := wire.ParseMsg(c.rbuf[:n:n])
+	msg := c.rbuf[:n:n]
+	if packed {
+		if msg, err = c.unpacked(msg); err != nil {
+			return wire.Msg{}, c.garbage(err)
+		}
+	}
+	m, err := wire.ParseMsg(msg)
 	if err != nil {
 		return wire.Msg{}, c.garbage(err)
 	}
@@ -43,6 +50,9 @@ func (c *Conn) read(ctx context.Context) (wire.Msg, error) {
 func (c *Conn) forget() {
 	rest := c.rbuf[c.used:]
 	c.used = 0
+	if cap(c.zbuf) > keepBuffer {
+		c.zbuf = nil
+	}
 	if cap(c.rbuf) > keepBuffer && len(rest) < keepBuffer/2 {
 		c.rbuf = append(make([]byte, 0, max(firstBuffer, len(rest))), rest...)
 		return

@@ -164,7 +164,11 @@ func (c *Conn) disarm(stop func() bool) {
 }
 
 func (c *Conn) write(ctx context.Context, msg []byte) error {
-	_, err := c.nc.Write(msg)
+	out, err := c.packed(msg)
+	if err != nil {
+		return c.fail(mongoerr.StageWrite, err, "the message cannot be compressed")
+	}
+	_, err = c.nc.Write(out)
 	c.takeBack(msg)
 	if err != nil {
 		return c.ioError(ctx, mongoerr.StageWrite, err)

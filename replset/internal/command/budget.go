@@ -94,6 +94,14 @@ func (b *budget) crowded() bool {
 	return b.waiting > 0
 }
 
+// extend takes room for n more bytes than were announced: those that a packed message unpacks to.
+func (s *share) extend(ctx context.Context, n int) error {
+	s.b.mu.Lock()
+	s.length += int64(n)
+	s.b.mu.Unlock()
+	return s.take(ctx, n)
+}
+
 // done says that the message was read: it is being answered now.
 func (s *share) done() {
 	s.b.mu.Lock()
@@ -163,6 +171,5 @@ func (c *Conn) readLarge(msg []byte, length int) ([]byte, error) {
 			return nil, errTooSlow
 		}
 	}
-	c.share.done()
 	return msg, nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sextantdb/sextant/internal/compress"
 	"github.com/sextantdb/sextant/internal/wire"
 	"github.com/sextantdb/sextant/replset/internal/store"
 )
@@ -61,7 +62,15 @@ func (c *Conn) serve() {
 		if err := c.m.opt.Faults.awake(c.ctx); err != nil {
 			return
 		}
-		if !c.answer(msg) {
+		msg, packed, err := c.unpack(msg)
+		if err != nil {
+			c.logEnd(err)
+			return
+		}
+		if c.share != nil {
+			c.share.done()
+		}
+		if !c.answer(msg, packed) {
 			return
 		}
 		c.free()
@@ -134,9 +143,11 @@ func readRest(r io.Reader, msg []byte, length int) ([]byte, error) {
 // cutShort is the end of a connection in the middle of a message.
 func cutShort(err error) error { return errors.Join(io.ErrUnexpectedEOF, err) }
 
-// answer runs the command in msg and writes the reply. It reports false when the connection is to end.
-func (c *Conn) answer(msg []byte) bool {
+// answer runs the command in msg and writes the reply, packed as the command was. It reports false when the connection is to
+// end.
+func (c *Conn) answer(msg []byte, packed compress.ID) bool {
 	r, env, err := c.parse(msg)
+	env.packed = packed
 	if err != nil {
 		c.logEnd(err)
 		return false

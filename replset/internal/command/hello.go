@@ -67,6 +67,7 @@ func hello(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 		bson.E{Key: "maxWireVersion", Value: persona.wire},
 		bson.E{Key: "readOnly", Value: false},
 	)
+	d = append(d, m.compressionFields(r)...)
 	return append(d, m.authFields(r)...), nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/internal/compress"
 	"github.com/sextantdb/sextant/replset/internal/repl"
 	"github.com/sextantdb/sextant/replset/internal/store"
 )
@@ -64,6 +65,8 @@ type Options struct {
 	Faults   *Faults
 	Counters *Counters
 
+	Compressors []string // that clients may negotiate; nil: all
+
 	KeepAside func([]Lost) error // takes what a rollback is about to take back; nil: nobody does
 
 	Misbehave Misbehave
@@ -86,6 +89,7 @@ type Member struct {
 	sessions sessions
 	cursors  cursorTable
 	messages budget
+	codec    *compress.Codec
 
 	failPoints    failPoints
 	fetching      atomic.Bool // a configuration is being fetched
@@ -122,6 +126,7 @@ func Open(o Options) *Member {
 	m := &Member{
 		Store: o.Disk.store, opt: o, log: slog.New(calm{o.Logger.Handler()}), self: o.Self, disk: o.Disk, table: commandTable(), started: time.Now(),
 		visits: make(chan visit), written: make(chan struct{}, 1), ctx: ctx, cancel: cancel, conns: map[*Conn]struct{}{},
+		codec: compress.New(compress.DefaultLevel),
 	}
 	applied := m.Store.Latest().OpTime()
 	m.clock.advance(applied.TS)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/internal/compress"
 	"github.com/sextantdb/sextant/internal/wire"
 	"github.com/sextantdb/sextant/mongoerr"
 )
@@ -13,10 +14,11 @@ import (
 // envelope is what a reply must know of the message that it answers.
 type envelope struct {
 	responseTo int32
-	query      bool // OP_QUERY: answer with OP_REPLY
-	silent     bool // the client wants no reply
-	exhaust    bool // the client takes a stream of replies
-	find       bool // an OP_QUERY on a collection: answered, but only with an error
+	query      bool        // OP_QUERY: answer with OP_REPLY
+	silent     bool        // the client wants no reply
+	exhaust    bool        // the client takes a stream of replies
+	find       bool        // an OP_QUERY on a collection: answered, but only with an error
+	packed     compress.ID // the compressor of the message, Noop if it was not compressed
 }
 
 // parse takes a message apart. An error means that the connection is to be dropped.
@@ -123,6 +125,10 @@ func (c *Conn) write(r *Request, env envelope, rep *reply, more bool) bool {
 		if err != nil {
 			return false
 		}
+	}
+	if dst, err = c.pack(dst, env.packed); err != nil {
+		c.m.log.Error("a reply could not be compressed", "command", r.Name, "error", err)
+		return false
 	}
 	if c.m.crashed.Load() {
 		return false // the sockets of a crashed process all fall silent at once, those not cut yet too
