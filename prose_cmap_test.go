@@ -103,10 +103,10 @@ func TestProseCMAP4PoolEventsAreToldToTheMonitor(t *testing.T) {
 // Broken by a pool that tells no CheckOutFailed when the dial for a waiter fails, or one with the reason timeout.
 func TestProseCMAP5FailedSetupIsAConnectionErrorOfTheCheckOut(t *testing.T) {
 	inSet(t, func(c *sextant.Config) { c.RetryWrites = new(false) }, func(t *testing.T, b *bubble) {
-		if err := b.cl.WaitReady(t.Context(), sextant.Want{Write: true}); err != nil {
+		if err := b.cl.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		synctest.Wait() // the monitors have said hello
+		synctest.Wait() // the monitors have said hello, and no pool has a connection
 		b.fail(t, 0, replset.FailCommand{Commands: []string{"isMaster", "hello"}, CloseConnection: true, Times: 1})
 		err := b.insert(t)
 		if e, ok := errors.AsType[*mongoerr.Error](err); !ok || e.Stage != mongoerr.StageHandshake {
