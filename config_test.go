@@ -84,7 +84,6 @@ func TestUnusableConfigurationsAreRefusedByName(t *testing.T) {
 		"timeoutMS":                        func(c *Config) { c.Timeout = -1 },
 		"serverMonitoringMode":             func(c *Config) { c.ServerMonitoringMode = "guess" },
 		"appName":                          func(c *Config) { c.AppName = strings.Repeat("x", 129) },
-		"maxStaleness":                     func(c *Config) { c.ReadPreference = readpref.Nearest(readpref.MaxStaleness(30 * time.Second)) },
 		"write concern":                    func(c *Config) { c.WriteConcern = concern.W(-1) },
 		"no compressor":                    func(c *Config) { c.Compressors = []string{"lz4"} },
 		"zlibCompressionLevel":             func(c *Config) { c.ZlibCompressionLevel = new(10) },

@@ -5,14 +5,16 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/internal/wire"
 )
 
-// routers answer hello as mongos do, at whatever address, and every other command with ok: 1.
+// routers answer hello as mongos do, at whatever address, and every other command with ok: 1 and an empty cursor.
 type routers struct {
-	reply   bson.D // to hello; nil: that of a mongos
+	reply   bson.D                                      // to hello; nil: that of a mongos
+	pause   func(addr string, m bson.Raw) time.Duration // before a command is answered; nil: none
 	mu      sync.Mutex
 	dialled map[string]int // guarded by mu
 }
@@ -25,7 +27,7 @@ func (r *routers) dial(_ context.Context, _, addr string) (net.Conn, error) {
 	}
 	r.dialled[addr]++
 	client, server := net.Pipe()
-	go r.serve(server)
+	go r.serve(addr, server)
 	return client, nil
 }
 
@@ -35,7 +37,7 @@ func (r *routers) dials(addr string) int {
 	return r.dialled[addr]
 }
 
-func (r *routers) serve(sock net.Conn) {
+func (r *routers) serve(addr string, sock net.Conn) {
 	defer sock.Close()
 	for {
 		head := make([]byte, wire.HeaderLen)
@@ -54,6 +56,9 @@ func (r *routers) serve(sock net.Conn) {
 		if err != nil {
 			return
 		}
+		if r.pause != nil {
+			time.Sleep(r.pause(addr, msg.Body))
+		}
 		if _, err := sock.Write(r.answer(msg)); err != nil {
 			return
 		}
@@ -61,7 +66,7 @@ func (r *routers) serve(sock net.Conn) {
 }
 
 func (r *routers) answer(msg wire.Msg) []byte {
-	reply := bson.D{{Key: "ok", Value: 1}}
+	reply := bson.D{{Key: "cursor", Value: bson.D{{Key: "id", Value: int64(0)}, {Key: "ns", Value: "a.b"}, {Key: "firstBatch", Value: bson.A{}}}}, {Key: "ok", Value: 1}}
 	_, isHello := msg.Body.Lookup("hello").AsInt64OK()
 	_, isMaster := msg.Body.Lookup("isMaster").AsInt64OK()
 	if isHello || isMaster {

@@ -99,7 +99,6 @@ var uriOptions = []optionRow{
 	{option: "loadBalanced=true", base: "mongodb://a,b/?", refusal: "needs one host"},
 	{option: "proxyPort=1080", refusal: "proxyHost"},
 	{option: "readPreferenceTags=dc:east", refusal: "primary"},
-	{option: "maxStalenessSeconds=30", base: "mongodb://h/?readPreference=nearest&", fields: "ReadPreference", refusal: "at least 1m30s"},
 	{option: "w=0&journal=true", fields: "WriteConcern", refusal: "journal true needs"},
 	{option: "authMechanism=MAGIC", refusal: "MAGIC"},
 }

@@ -136,14 +136,6 @@ func (c *Config) checkModes() error {
 	if err := c.BSON.Validate(); err != nil {
 		return configError("%s", words(err))
 	}
-	heartbeat := c.HeartbeatFrequency
-	if heartbeat == 0 {
-		heartbeat = topology.DefaultHeartbeatInterval
-	}
-	least := max(topology.SmallestMaxStaleness, heartbeat+topology.IdleWritePeriod)
-	if d, set := c.ReadPreference.MaxStaleness(); set && d < least {
-		return configError("maxStalenessSeconds is %v: with a heartbeat every %v at least %v is needed", d, heartbeat, least)
-	}
 	switch c.ServerMonitoringMode {
 	case "", "auto", "stream", "poll":
 	default:
