@@ -102,7 +102,7 @@ type Config struct {
 	// One string is shared by programs in many languages, so they are no errors; they are logged. ParseURI fills them in.
 	Warnings []Warning
 
-	// Dial opens the sockets; nil: a net.Dialer. network is "tcp" or "unix".
+	// Dial opens the sockets, to the proxy if there is one; nil: a net.Dialer. network is "tcp" or "unix".
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// AddressMap says where a member is to be dialled that the set advertises under another address, as behind a tunnel, a
 	// port forward or the wall of a container: dial is a "host:port" in the place of the advertised one, tlsServerName the

@@ -120,7 +120,7 @@ func TestUnusableConfigurationsAreRefusedByName(t *testing.T) {
 }
 
 func TestUnsupportedOptionsAreNotPassedOver(t *testing.T) {
-	for _, uri := range []string{"mongodb://a/?loadBalanced=true", "mongodb://a/?proxyHost=p"} {
+	for _, uri := range []string{"mongodb://a/?loadBalanced=true"} {
 		if _, err := Connect(t.Context(), uri); !mongoerr.IsConfig(err) || !strings.Contains(err.Error(), "not supported yet") {
 			t.Errorf("%s: %v", uri, err)
 		}

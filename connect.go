@@ -98,7 +98,7 @@ func (c *Config) cluster() (*cluster.Config, error) {
 			Seeds: c.seeds(), SetName: c.ReplicaSet, Direct: c.DirectConnection, HeartbeatInterval: c.HeartbeatFrequency,
 			LocalThreshold: c.LocalThreshold,
 		},
-		Conn:                   conn.Options{AppName: c.AppName, Credential: user, TLS: tls, Dial: c.Dial, AddressMap: c.AddressMap, Compression: c.compression()},
+		Conn:                   conn.Options{AppName: c.AppName, Credential: user, TLS: tls, Dial: c.Dial, AddressMap: c.AddressMap, Compression: c.compression(), Proxy: c.proxy()},
 		ServerSelectionTimeout: c.ServerSelectionTimeout, MonitoringMode: c.ServerMonitoringMode,
 		MaxPoolSize: c.MaxPoolSize, MinPoolSize: c.MinPoolSize, MaxConnecting: c.MaxConnecting, MaxIdleTime: c.MaxIdleTime,
 		WaitTimeout: c.WaitQueueTimeout, Monitor: c.Monitor, ConnectTimeout: c.ConnectTimeout,

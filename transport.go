@@ -1,6 +1,11 @@
 package sextant
 
 import (
+	"cmp"
+	"net"
+	"strconv"
+	"strings"
+
 	"github.com/sextantdb/sextant/internal/compress"
 	"github.com/sextantdb/sextant/internal/conn"
 )
@@ -20,4 +25,18 @@ func (c *Config) compression() *conn.Compression {
 		}
 	}
 	return out
+}
+
+// defaultProxyPort is where SOCKS proxies listen (RFC 1928).
+const defaultProxyPort = 1080
+
+// proxy is the SOCKS5 proxy that connections go through, nil for none.
+func (c *Config) proxy() *conn.Proxy {
+	if c.ProxyHost == "" {
+		return nil
+	}
+	return &conn.Proxy{
+		Address:  net.JoinHostPort(strings.Trim(c.ProxyHost, "[]"), strconv.Itoa(cmp.Or(c.ProxyPort, defaultProxyPort))),
+		Username: c.ProxyUsername, Password: c.ProxyPassword,
+	}
 }

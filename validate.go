@@ -169,8 +169,6 @@ func (c *Config) checkProxy() error {
 		return configError("proxyUsername and proxyPassword need each other")
 	case c.ProxyPort < 0 || c.ProxyPort > 65535:
 		return configError("proxyPort is %d: it must be a number from 1 to 65535", c.ProxyPort)
-	case c.ProxyHost != "":
-		return configError("proxyHost is not supported yet")
 	}
 	return nil
 }

@@ -38,6 +38,7 @@ type Options struct {
 	AddressMap     func(addr string) (dial, tlsServerName string)
 	ConnectTimeout time.Duration // for all of Open: dial, TLS, hello, authentication; 0: only the context limits it
 	LoadBalanced   bool          // greet with hello and loadBalanced: true
+	Proxy          *Proxy        // that Dial, or the default, connects to in place of the server; nil: none
 	Compression    *Compression  // nil: messages are not compressed
 	Monitor        bool          // a monitor's connection: never authenticates, never asks for mechanisms
 	Metadata       bson.Raw      // the client document of hello (see ClientMetadata); nil: made at each Open

@@ -155,6 +155,9 @@ func tlsHint(partial []byte) string {
 // dialError says why no socket could be opened.
 func dialError(ctx context.Context, addr string, err error) error {
 	var dns *net.DNSError
+	if e := proxyError(ctx, addr, err); e != nil {
+		return e
+	}
 	switch {
 	case ctx.Err() != nil:
 		return overloaded(ctx, failure(mongoerr.StageDial, addr, endOf(ctx), "%s while connecting", endWords(ctx)))

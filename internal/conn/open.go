@@ -72,6 +72,9 @@ func dial(ctx context.Context, addr string, o *Options) (net.Conn, error) {
 	if open == nil {
 		open = dialer.DialContext
 	}
+	if o.Proxy != nil && network == "tcp" {
+		open = o.Proxy.through(open)
+	}
 	o.reached(mongoerr.StageDial)
 	nc, err := open(ctx, network, to)
 	if err == nil && nc == nil {
@@ -114,9 +117,6 @@ func (o *Options) Mapped(addr string) (dial, name string, err error) {
 	}
 	return dial, name, nil
 }
-
-// dialer keeps idle sockets alive as the specification recommends, so that a silent firewall does not drop them.
-var dialer = &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 120 * time.Second, Interval: 10 * time.Second, Count: 9}}
 
 // greet shakes hands and authenticates. Arbiters hold no users (authentication specification).
 func (c *Conn) greet(l *limit, o *Options, a *authenticator) error {
