@@ -51,7 +51,7 @@ type OIDCCredential struct {
 func (c OIDCCredential) Format(s fmt.State, verb rune) { credential.OIDCToken(c).Format(s, verb) }
 
 // OIDCCallback gets an access token. The driver calls one at a time and keeps the token; ctx ends after a minute, or
-// after five where a person logs in.
+// after five where a person logs in, and when the client is closed, which waits for the callback.
 type OIDCCallback func(ctx context.Context, args OIDCArgs) (*OIDCCredential, error)
 
 // internally is the callback as the driver's insides call it.

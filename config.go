@@ -69,8 +69,8 @@ type Config struct {
 	WriteConcern                         *concern.Write     // options w, journal, wTimeoutMS
 	ZlibCompressionLevel                 *int               // 0 (none) to 9 (best); nil or -1: zlib's own choice
 
-	// AWSCredentialProvider gives the keys for MONGODB-AWS: for each new connection, and for a configuration without
-	// Username alone. Nil: the machine's are used (environment variables, web identity, ECS, EC2).
+	// AWSCredentialProvider gives the keys for MONGODB-AWS, for each new connection, unless Username and Password are such
+	// keys; it has a minute. Nil: the machine's are used (environment variables, web identity, ECS, EC2).
 	AWSCredentialProvider func(ctx context.Context) (AWSCredentials, error)
 	// OIDCMachineCallback gets the access tokens of a program for MONGODB-OIDC, OIDCHumanCallback those of a person who
 	// logs in. One of them, or the property ENVIRONMENT, is needed.

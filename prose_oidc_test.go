@@ -26,6 +26,7 @@ type oidcWorld struct {
 	cl  *sextant.Client
 
 	mu          sync.Mutex // guards all below
+	refuse      int        // how many good tokens to refuse
 	good        map[string]string
 	calls       []sextant.OIDCArgs
 	limits      []time.Duration // that the callback was given
@@ -65,6 +66,10 @@ func newOIDC(t *testing.T, answer func(n int) (*sextant.OIDCCredential, error), 
 func (w *oidcWorld) check(token string) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.refuse > 0 {
+		w.refuse--
+		return "", errors.New("refused for once")
+	}
 	if user := w.good[token]; user != "" {
 		return user, nil
 	}
@@ -166,7 +171,7 @@ func TestProseOIDC1_1CallbackIsCalledDuringAuthentication(t *testing.T) {
 
 // Broken by a token cached per connection, and by callbacks that run side by side.
 func TestProseOIDC1_2CallbackIsCalledOnceForManyConnections(t *testing.T) {
-	w := machine(t, valid)
+	w := machine(t, func(int) (*sextant.OIDCCredential, error) { time.Sleep(50 * time.Millisecond); return valid(1) })
 	var wg sync.WaitGroup
 	for range 10 {
 		wg.Go(func() {
@@ -271,6 +276,23 @@ func TestProseOIDC3_3OtherErrorsKeepTheToken(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	w.called(t, 1)
+	w.works(t, w.find)
+	w.called(t, 1)
+}
+
+// The same for a token that is cached: the hello's step is refused, and then saslStart fails for another reason.
+// Broken by asking for a new token after any failure with the cached one.
+func TestOtherErrorsKeepACachedToken(t *testing.T) {
+	w := machine(t, valid)
+	w.works(t, w.find)
+	w.breakConnection(t)
+	w.mu.Lock()
+	w.refuse = 1
+	w.mu.Unlock()
+	w.fail(t, 1, mongoerr.CodeIllegalOperation, "saslStart")
+	if err := w.find(t); mongoerr.Code(err) != mongoerr.CodeIllegalOperation {
+		t.Fatalf("%v", err)
+	}
 	w.works(t, w.find)
 	w.called(t, 1)
 }

@@ -72,7 +72,7 @@ func TestProseOIDCHuman1_5SeveralProvidersNeedAName(t *testing.T) {
 
 // Broken by calling the callback before looking at the host, and by taking the host from the connection string's options.
 func TestProseOIDCHuman1_6OtherHostsAreBlocked(t *testing.T) {
-	for _, hosts := range [][]string{{}, {"example.com"}} {
+	for _, hosts := range [][]string{{}, {"example.com"}, {"localhost", "*.0.0.1.example.com"}} {
 		w := human(t, refreshing, nil, func(c *sextant.Config) { c.OIDCAllowedHosts = hosts })
 		w.fails(t, w.find, "is not on it")
 		if w.called(t, 0); w.set.Member(0).OpCounters("oidc")["saslStart"] != 0 {
@@ -216,6 +216,9 @@ func TestProseOIDCHuman4_4ReauthenticationFailsInTheEnd(t *testing.T) {
 	}
 	w.called(t, 2)
 	w.works(t, w.find) // on another connection
+	if w.called(t, 3); w.calls[2].RefreshToken != "" {
+		t.Error("a refresh token that brought nothing good is kept")
+	}
 }
 
 // A person takes longer than a connection may, which must not end the login.
@@ -223,6 +226,7 @@ func TestPeopleMayTakeLongerThanTheConnection(t *testing.T) {
 	inBubble(t, func(o *replset.Options, c *sextant.Config) {
 		o.Members, o.HeartbeatInterval, o.ElectionTimeout = 1, time.Minute, time.Hour // so that few things happen meanwhile
 		o.OIDC = &replset.OIDC{Check: func(token string) (string, error) { return token, nil }}
+		c.RetryReads = new(false)
 		c.AuthMechanism, c.OIDCAllowedHosts = "MONGODB-OIDC", []string{"127.0.0.1"}
 		c.OIDCHumanCallback = func(ctx context.Context, _ sextant.OIDCArgs) (*sextant.OIDCCredential, error) {
 			time.Sleep(4 * time.Minute)

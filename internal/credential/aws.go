@@ -84,6 +84,8 @@ func (a *AWS) Get(ctx context.Context) (auth.AWSKeys, error) {
 
 // provided asks the program. It keeps nothing: whoever provides knows how long keys are good.
 func (a *AWS) provided(ctx context.Context) (k auth.AWSKeys, err error) {
+	ctx, cancel := context.WithTimeout(ctx, MachineTimeout)
+	defer cancel()
 	if err := guard("the AWS credential provider", func() error { k, err = a.Provider(ctx); return err }); err != nil {
 		return k, failed(err)
 	}

@@ -162,8 +162,11 @@ func (o *OIDC) fetch(ctx context.Context, what func() (OIDCFunc, OIDCArgs)) (str
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.token = got.AccessToken
+	if o.Human() && (got.RefreshToken != "" || args.RefreshToken == "") { // else the one that was used stays good
+		o.refresh = got.RefreshToken
+	}
 	if o.Human() {
-		o.idp, o.refresh = args.IDPInfo, got.RefreshToken
+		o.idp = args.IDPInfo
 	}
 	return got.AccessToken, nil
 }

@@ -173,6 +173,9 @@ func TestRefreshTokensGoToTheNextCallOnly(t *testing.T) {
 	var got []OIDCArgs
 	o := NewHuman("joe", func(_ context.Context, a OIDCArgs) (OIDCToken, error) {
 		got = append(got, a)
+		if a.RefreshToken != "" { // the provider lets it be used again
+			return OIDCToken{AccessToken: fmt.Sprint("t", len(got))}, nil
+		}
 		return OIDCToken{AccessToken: fmt.Sprint("t", len(got)), RefreshToken: fmt.Sprint("r", len(got))}, nil
 	}, nil)
 	idp := auth.IDPInfo{Issuer: "https://issuer"}
@@ -187,6 +190,9 @@ func TestRefreshTokensGoToTheNextCallOnly(t *testing.T) {
 		t.Errorf("%q, %v", token, err)
 	}
 	o.Invalidate("t2")
+	if !o.CanRefresh() {
+		t.Error("a refresh token that was used and not replaced is forgotten")
+	}
 	o.ForgetRefresh()
 	if o.CanRefresh() {
 		t.Error("a refused refresh token is kept")

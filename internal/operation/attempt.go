@@ -86,10 +86,9 @@ func (c *call) prepare(t Target) error {
 // "Reauthentication"). What fails after that is the call's failure.
 func (c *call) sendLoggedIn(ctx context.Context, s *cluster.Server, pc *pool.Conn, t Target, msg []byte) (wireReply, error) {
 	reply, err := c.send(ctx, s, pc, msg)
-	if e, refused := err.(*mongoerr.Error); !refused || e.Code != mongoerr.CodeReauthenticationRequired || c.loggedInAgain {
+	if e, refused := err.(*mongoerr.Error); !refused || e.Code != mongoerr.CodeReauthenticationRequired {
 		return reply, err
 	}
-	c.loggedInAgain = true
 	if err := pc.Reauthenticate(ctx); err != nil {
 		if mongoerr.IsNetwork(err) {
 			return wireReply{}, c.lost(ctx, s, pc, err)

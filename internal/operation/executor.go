@@ -86,8 +86,6 @@ type call struct {
 	failed    string        // the member at which the last attempt failed
 	avoid     []string      // members not to be asked again if others serve
 	report    *report       // nil: nobody asked for one
-
-	loggedInAgain bool // a member wanted its login repeated
 }
 
 // check refuses what no member could do anything with.
