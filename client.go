@@ -10,6 +10,7 @@ import (
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/concern"
 	"github.com/sextantdb/sextant/internal/cluster"
+	"github.com/sextantdb/sextant/internal/conn"
 	"github.com/sextantdb/sextant/internal/operation"
 	"github.com/sextantdb/sextant/mongoerr"
 	"github.com/sextantdb/sextant/readpref"
@@ -18,11 +19,12 @@ import (
 // Client knows one deployment: it watches its members, keeps connections to them, and routes each operation. One per
 // program and deployment is enough: it is safe for concurrent use. Close it at the end.
 type Client struct {
-	cluster *cluster.Cluster
-	exec    *operation.Executor
-	set     settings
-	cfg     *Config
-	log     *logbook // nil: nothing is logged
+	cluster  *cluster.Cluster
+	exec     *operation.Executor
+	set      settings
+	cfg      *Config
+	metadata *conn.Metadata // what the client says of itself in hello
+	log      *logbook       // nil: nothing is logged
 
 	start  sync.Once
 	closed atomic.Bool
@@ -46,6 +48,21 @@ func (cl *Client) BSONOptions() bson.Options { return cl.set.bson }
 
 // Warnings are the remarks on the client's configuration: see Config.Warnings.
 func (cl *Client) Warnings() []Warning { return cl.cfg.Warnings }
+
+// DriverInfo is what a library built on this driver says of itself to the servers, for their logs. The version and the
+// platform may be empty; no text may hold a "|".
+type DriverInfo struct{ Name, Version, Platform string }
+
+// AppendMetadata puts a library's description behind what this client says of itself in the handshake of its connections,
+// for those made from now on (handshake specification, "Metadata updates after MongoClient initialization"). The same
+// description a second time changes nothing. A text with a "|" in it, a missing name, and more than the 512 bytes that a
+// server takes are errors.
+func (cl *Client) AppendMetadata(d DriverInfo) error {
+	if err := cl.metadata.Append(conn.DriverInfo(d)); err != nil {
+		return argument("AppendMetadata", "", "%v", err)
+	}
+	return nil
+}
 
 // DroppedEvents is the number of events that the callbacks of Config.Monitor were not told of, since they are too slow:
 // 4,096 may wait. Commands are never dropped.

@@ -63,11 +63,15 @@ type Config struct {
 	TLSAllowInvalidCertificates          bool               // trust anybody: for tests only
 	TLSAllowInvalidHostnames             bool               // trust a certificate made out to another name: for tests only
 	TLSInsecure                          bool               // both of the former
-	TLSDisableOCSPEndpointCheck          bool               // ask no authority whether a certificate was revoked; it is not asked yet in any case
-	TLSDisableCertificateRevocationCheck bool               // take no notice of revocations; there is no such check yet in any case
+	TLSDisableOCSPEndpointCheck          bool               // ask no authority whether a server's certificate was revoked (OCSP); what the server itself staples to it counts
+	TLSDisableCertificateRevocationCheck bool               // take no notice of revocations at all
 	WaitQueueTimeout                     time.Duration      // how long an operation waits for a connection; 0: as its context says
 	WriteConcern                         *concern.Write     // options w, journal, wTimeoutMS
 	ZlibCompressionLevel                 *int               // 0 (none) to 9 (best); nil or -1: zlib's own choice
+
+	// DriverInfo is what a library built on this driver says of itself to the servers; the zero value is none. See
+	// Client.AppendMetadata.
+	DriverInfo DriverInfo
 
 	// AWSCredentialProvider gives the keys for MONGODB-AWS, for each new connection, unless Username and Password are such
 	// keys; it has a minute. Nil: the machine's are used (environment variables, web identity, ECS, EC2).

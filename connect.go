@@ -47,7 +47,7 @@ func ConnectConfig(ctx context.Context, cfg *Config) (*Client, error) {
 	book := c.newLogbook(cc.ID)
 	book.warn(c.Warnings)
 	cc.Log, cc.Panicked = book.forCluster(), book.panicked
-	cl := &Client{cfg: &c, cluster: cluster.New(*cc), done: make(chan struct{}), log: book}
+	cl := &Client{cfg: &c, metadata: cc.Conn.Metadata, cluster: cluster.New(*cc), done: make(chan struct{}), log: book}
 	cl.set = settings{readPref: c.ReadPreference, readConcern: c.ReadConcern, writeConcern: c.WriteConcern, bson: c.BSON}
 	cl.exec = operation.New(operation.Config{
 		Cluster: cl.cluster, RetryReads: isTrue(c.RetryReads), RetryWrites: isTrue(c.RetryWrites), Monitor: c.Monitor, Anonymous: c.login() == nil,
@@ -93,12 +93,18 @@ func (c *Config) cluster() (*cluster.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	metadata := conn.ClientMetadata(c.AppName)
+	if d := c.DriverInfo; d != (DriverInfo{}) {
+		if err := metadata.Append(conn.DriverInfo(d)); err != nil {
+			return nil, configError("DriverInfo: %v", err)
+		}
+	}
 	cc := &cluster.Config{
 		Topology: topology.Config{
 			Seeds: c.seeds(), SetName: c.ReplicaSet, Direct: c.DirectConnection, HeartbeatInterval: c.HeartbeatFrequency,
 			LocalThreshold: c.LocalThreshold,
 		},
-		Conn:                   conn.Options{AppName: c.AppName, Credential: user, TLS: tls, Dial: c.Dial, AddressMap: c.AddressMap, Compression: c.compression(), Proxy: c.proxy()},
+		Conn:                   conn.Options{Metadata: metadata, Credential: user, TLS: tls, Revocation: c.revocation(tls), Dial: c.Dial, AddressMap: c.AddressMap, Compression: c.compression(), Proxy: c.proxy()},
 		ServerSelectionTimeout: c.ServerSelectionTimeout, MonitoringMode: c.ServerMonitoringMode,
 		MaxPoolSize: c.MaxPoolSize, MinPoolSize: c.MinPoolSize, MaxConnecting: c.MaxConnecting, MaxIdleTime: c.MaxIdleTime,
 		WaitTimeout: c.WaitQueueTimeout, Monitor: c.Monitor, ConnectTimeout: c.ConnectTimeout,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/sextantdb/sextant/internal/conn"
 	"github.com/sextantdb/sextant/mongoerr"
 	"github.com/youmark/pkcs8"
 )
@@ -17,13 +18,17 @@ func (c *Config) tls() (*tls.Config, error) {
 		return nil, err
 	}
 	switch {
-	case c.TLSConfig != nil:
+	case c.TLSConfig != nil && c.TLSConfig.ClientSessionCache != nil:
 		return c.TLSConfig, nil
+	case c.TLSConfig != nil:
+		t := c.TLSConfig.Clone()
+		t.ClientSessionCache = conn.NewSessions()
+		return t, nil
 	case !c.TLS && !c.tlsOptions():
 		return nil, nil
 	}
 	// Pools, and clients after a failover, open many connections to one server at once: resumed sessions spare it work.
-	t := &tls.Config{MinVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(0)}
+	t := &tls.Config{MinVersion: tls.VersionTLS12, ClientSessionCache: conn.NewSessions()}
 	if c.TLSCAFile != "" {
 		roots, err := authorities(c.TLSCAFile)
 		if err != nil {
@@ -49,6 +54,16 @@ func (c *Config) tls() (*tls.Config, error) {
 	return t, nil
 }
 
+// revocation is what asks whether servers' certificates were revoked, nil for nobody: there is nothing to ask about a
+// certificate that was not verified (OCSP support specification, "How OCSP interacts with existing configuration options").
+func (c *Config) revocation(t *tls.Config) *conn.Revocation {
+	unverified := c.TLSInsecure || c.TLSAllowInvalidCertificates || c.TLSConfig != nil && c.TLSConfig.InsecureSkipVerify
+	if t == nil || unverified || c.TLSDisableCertificateRevocationCheck {
+		return nil
+	}
+	return &conn.Revocation{StapledOnly: c.TLSDisableOCSPEndpointCheck}
+}
+
 // tlsOptions says whether an option is given that makes no sense without TLS.
 func (c *Config) tlsOptions() bool {
 	return c.TLSCAFile != "" || c.TLSCertificateKeyFile != "" || c.TLSCertificateKeyFilePassword != "" || c.TLSAllowInvalidCertificates ||
@@ -57,7 +72,9 @@ func (c *Config) tlsOptions() bool {
 
 // checkTLS refuses options that contradict each other (URI options specification, conflicting TLS options).
 func (c *Config) checkTLS() error {
-	if c.TLSConfig != nil && c.tlsOptions() {
+	rest := *c // of the options, those about revocation alone say what no tls.Config can
+	rest.TLSDisableOCSPEndpointCheck, rest.TLSDisableCertificateRevocationCheck = false, false
+	if c.TLSConfig != nil && rest.tlsOptions() {
 		return configError("TLSConfig is given, and TLS options beside it: only one of the two can hold")
 	}
 	if c.TLSCertificateKeyFilePassword != "" && c.TLSCertificateKeyFile == "" {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -270,6 +271,46 @@ func TestTLSHandshakeThatHangsIsToldWithItsStage(t *testing.T) {
 		}
 		if err := ping(cl)(); err != nil {
 			t.Errorf("after the hang: %v", err)
+		}
+	})
+}
+
+func TestFurtherConnectionsResumeTheSessionOfTheirServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := replset.NewMemoryNetwork()
+		set := must[*replset.Set](t)(replset.Start(t.Context(), replset.Options{Network: network, TLS: &replset.TLS{Names: []string{"db.example"}}, ElectionTimeout: 10 * time.Second,
+			Config: []replset.MemberOptions{{Name: "east", Port: 27017}, {Name: "west", Port: 27017}}}))
+		defer set.Close()
+		var mu sync.Mutex
+		var resumed []bool
+		c := must[*sextant.Config](t)(sextant.ParseURI("mongodb://east/?replicaSet=rs0&serverMonitoringMode=poll&maxIdleTimeMS=1"))
+		c.Dial, c.TLSConfig = network.Dial, set.TLSConfig()
+		c.TLSConfig.ServerName = "db.example" // both members bear the name, and neither knows the other's sessions
+		c.TLSConfig.VerifyConnection = func(s tls.ConnectionState) error {
+			mu.Lock()
+			defer mu.Unlock()
+			resumed = append(resumed, s.DidResume)
+			return nil
+		}
+		cl := must[*sextant.Client](t)(sextant.ConnectConfig(t.Context(), c))
+		defer cl.Close(context.Background())
+		for range 3 {
+			if err := ping(cl)(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		full := 0
+		for _, r := range resumed {
+			if !r {
+				full++
+			}
+		}
+		// The first of the pool may be made before the ticket for the monitor's connection has come.
+		if len(resumed) < 5 || full > 3 || !resumed[len(resumed)-1] {
+			t.Errorf("resumed: %v", resumed)
 		}
 	})
 }

@@ -142,8 +142,6 @@ func given[V any](p *V) (v V) {
 	return v
 }
 
-func isFalse(v *bool) bool { return v != nil && !*v }
-
 // withoutEffect warns of options that are understood but change nothing.
 func withoutEffect(u *connstring.URI) []Warning {
 	var out []Warning
@@ -152,9 +150,6 @@ func withoutEffect(u *connstring.URI) []Warning {
 			out = append(out, Warning{Option: option, Value: value, Message: message})
 		}
 	}
-	const unchecked = "whether a certificate was revoked is not checked yet"
-	add(isFalse(u.TLSDisableOCSPEndpointCheck), "tlsDisableOCSPEndpointCheck", "false", unchecked)
-	add(isFalse(u.TLSDisableCertificateRevocationCheck), "tlsDisableCertificateRevocationCheck", "false", unchecked)
 	for _, name := range u.WithoutTLS() {
 		add(true, name, "", "it has no effect beside tls=false")
 	}

@@ -31,6 +31,8 @@ type Options struct {
 	AppName    string      // client.application.name, at most 128 bytes; used when Metadata is nil
 	Credential *Credential // nil: no authentication
 	TLS        *tls.Config // nil: no TLS. An empty ServerName means the host of the address.
+	// Revocation judges whether the certificates of servers were revoked; nil: nobody asks.
+	Revocation *Revocation
 	// Dial opens the socket; nil means net.Dialer with keep-alive. network is "tcp" or "unix".
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	// AddressMap says where to dial for an address, and for which name TLS asks there; nil, or what it leaves empty: the
@@ -41,7 +43,7 @@ type Options struct {
 	Proxy          *Proxy        // that Dial, or the default, connects to in place of the server; nil: none
 	Compression    *Compression  // nil: messages are not compressed
 	Monitor        bool          // a monitor's connection: never authenticates, never asks for mechanisms
-	Metadata       bson.Raw      // the client document of hello (see ClientMetadata); nil: made at each Open
+	Metadata       *Metadata     // the client document of hello; nil: ClientMetadata(AppName) at each Open
 	// Reached is told, while Open works, to which stage it has come: dial, tls, handshake. nil: nobody wants to know.
 	Reached func(mongoerr.Stage)
 }

@@ -51,7 +51,7 @@ func appendHello(dst []byte, o *Options, a *authenticator) []byte {
 	if metadata == nil {
 		metadata = ClientMetadata(o.AppName)
 	}
-	dst = bson.AppendDocument(dst, "client", metadata)
+	dst = bson.AppendDocument(dst, "client", metadata.Document())
 	dst = o.appendCompression(dst)
 	dst = bson.AppendString(dst, "backpressure", "2")
 	if a != nil {

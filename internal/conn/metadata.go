@@ -18,19 +18,18 @@ const (
 	maxAppName  = 128 // bytes of the name alone
 )
 
-// ClientMetadata builds the client document of hello from the process's surroundings: application, driver, operating
-// system, Go version, cloud function and container (handshake specification, "Hello command"). It is never longer than
-// the 512 bytes that a server takes; an appName over 128 bytes is cut.
-func ClientMetadata(appName string) bson.Raw {
-	m := metadata{
+// surveyed is what can be said of this process.
+func surveyed(appName string) metadata {
+	return metadata{
 		app:      cut(appName, maxAppName),
+		name:     "sextant",
+		version:  DriverVersion,
 		osType:   osType(runtime.GOOS),
 		osName:   runtime.GOOS,
 		arch:     runtime.GOARCH,
 		platform: runtime.Version(),
 		env:      surroundings(os.Getenv, exists),
 	}
-	return m.document()
 }
 
 func exists(path string) bool {
@@ -40,6 +39,7 @@ func exists(path string) bool {
 
 type metadata struct {
 	app, osType, osName, arch, platform string
+	name, version                       string // of the driver, with those of the libraries that wrap it
 	env                                 environment
 }
 
@@ -79,8 +79,8 @@ func (m metadata) append() bson.Raw {
 		b = appendSub(b, "application", func(b []byte) []byte { return bson.AppendString(b, "name", m.app) })
 	}
 	b = appendSub(b, "driver", func(b []byte) []byte {
-		b = bson.AppendString(b, "name", "sextant")
-		return bson.AppendString(b, "version", DriverVersion)
+		b = bson.AppendString(b, "name", m.name)
+		return bson.AppendString(b, "version", m.version)
 	})
 	b = appendSub(b, "os", func(b []byte) []byte {
 		b = bson.AppendString(b, "type", m.osType)

@@ -1,6 +1,8 @@
 package conn
 
 import (
+	"bytes"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -14,18 +16,18 @@ func str(d bson.Raw, path ...string) string {
 }
 
 func TestMetadataNamesTheDriverAndItsSurroundings(t *testing.T) {
-	d := ClientMetadata("shop")
+	d := ClientMetadata("shop").Document()
 	if str(d, "application", "name") != "shop" || str(d, "driver", "name") != "sextant" || str(d, "driver", "version") != DriverVersion ||
 		str(d, "os", "type") == "" || !strings.HasPrefix(str(d, "platform"), "go") {
 		t.Errorf("%s", d)
 	}
-	if d := ClientMetadata(""); !d.Lookup("application").IsZero() {
+	if d := ClientMetadata("").Document(); !d.Lookup("application").IsZero() {
 		t.Errorf("an application without a name: %s", d)
 	}
 }
 
 func TestLongAppNameIsCutBetweenCharacters(t *testing.T) {
-	name := str(ClientMetadata(strings.Repeat("ü", 100)+"x"), "application", "name")
+	name := str(ClientMetadata(strings.Repeat("ü", 100)+"x").Document(), "application", "name")
 	if name != strings.Repeat("ü", 64) {
 		t.Errorf("%d bytes: %q", len(name), name)
 	}
@@ -102,5 +104,31 @@ func TestMetadataLeavesOutInTheSpecifiedOrder(t *testing.T) {
 	m.platform = strings.Repeat("p", 1000)
 	if d := fits(m); !strings.HasPrefix(str(d, "platform"), "ppp") || len(d) != maxMetadata {
 		t.Errorf("then platform is cut: %d bytes, %s", len(d), d)
+	}
+}
+
+func TestLibrariesAreAppendedOnceAndOnlyWhatFits(t *testing.T) {
+	m := ClientMetadata("shop")
+	before := m.Document()
+	for words, bad := range map[string]DriverInfo{
+		"has no name": {Version: "1"}, `name "a|b"`: {Name: "a|b"}, `version "1|2"`: {Name: "a", Version: "1|2"}, `platform "|"`: {Name: "a", Platform: "|"},
+		"not UTF-8": {Name: "a\xff"}, "a server takes 512": {Name: strings.Repeat("n", 500)},
+	} {
+		if err := m.Append(bad); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%v, want %q", err, words)
+		}
+	}
+	if !bytes.Equal(before, m.Document()) {
+		t.Errorf("what was refused is sent: %s", m.Document())
+	}
+	for range 2 {
+		if err := m.Append(DriverInfo{Name: "odm", Platform: strings.Repeat("p", 1000)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := m.Document()
+	if str(d, "driver", "name") != "sextant|odm" || str(d, "driver", "version") != DriverVersion || len(d) != maxMetadata ||
+		!strings.HasPrefix(str(d, "platform"), runtime.Version()+"|ppp") || d.Validate() != nil {
+		t.Errorf("%d bytes: %s", len(d), d)
 	}
 }

@@ -92,7 +92,7 @@ func dial(ctx context.Context, addr string, o *Options) (net.Conn, error) {
 		tls.ServerName = name
 	}
 	o.reached(mongoerr.StageTLS)
-	return secure(ctx, nc, addr, tls)
+	return secure(ctx, nc, addr, tls, o.Revocation)
 }
 
 func (o *Options) reached(s mongoerr.Stage) {

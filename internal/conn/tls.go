@@ -15,11 +15,21 @@ import (
 )
 
 // secure puts TLS on a socket, which it closes if that fails.
-func secure(ctx context.Context, nc net.Conn, addr string, cfg *tls.Config) (net.Conn, error) {
+func secure(ctx context.Context, nc net.Conn, addr string, cfg *tls.Config, r *Revocation) (net.Conn, error) {
 	s := tls.Client(nc, tlsConfig(cfg, addr))
 	if err := s.HandshakeContext(ctx); err != nil {
 		nc.Close()
 		return nil, tlsError(ctx, addr, err)
+	}
+	if r == nil {
+		return s, nil
+	}
+	if err := r.check(ctx, s.ConnectionState(), cfg.RootCAs); err != nil {
+		nc.Close()
+		if ctx.Err() != nil {
+			return nil, tlsError(ctx, addr, err)
+		}
+		return nil, failure(mongoerr.StageTLS, addr, nil, "%v", err)
 	}
 	return s, nil
 }
@@ -27,11 +37,17 @@ func secure(ctx context.Context, nc net.Conn, addr string, cfg *tls.Config) (net
 // tlsConfig is cfg for one server: unless it says otherwise, the server is asked for by the host of its address, as the
 // set advertises it, and its certificate must be for that.
 func tlsConfig(cfg *tls.Config, addr string) *tls.Config {
-	if cfg.ServerName != "" {
+	sessions, ours := cfg.ClientSessionCache.(*Sessions)
+	if cfg.ServerName != "" && !ours {
 		return cfg
 	}
 	cfg = cfg.Clone()
-	cfg.ServerName = hostOf(addr)
+	if cfg.ServerName == "" {
+		cfg.ServerName = hostOf(addr)
+	}
+	if ours {
+		cfg.ClientSessionCache = sessionsOf{sessions, addr}
+	}
 	return cfg
 }
 

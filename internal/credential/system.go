@@ -71,12 +71,18 @@ type request struct {
 	body    string
 }
 
+// Post sends a body of the content type to an address, on a connection of its own, and returns the body of a reply with
+// status 200. It is for others that have a question or two and no more use of HTTP: those about revoked certificates.
+func (s *System) Post(ctx context.Context, address, contentType string, body []byte) ([]byte, error) {
+	return s.fetch(ctx, request{method: "POST", url: address, headers: [][2]string{{"Content-Type", contentType}}, body: string(body)})
+}
+
 // fetch sends the request on a connection of its own and returns the body of a reply with status 200. No redirection is
 // followed and no proxy is asked.
 func (s *System) fetch(ctx context.Context, r request) ([]byte, error) {
 	u, err := url.Parse(r.url)
 	if err != nil || u.Host == "" {
-		return nil, fmt.Errorf("the address of a credential service is no URL with a host")
+		return nil, fmt.Errorf("the address of the service is no URL with a host")
 	}
 	where := u.Scheme + "://" + u.Host + u.Path // a query may hold a secret
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
