@@ -21,7 +21,8 @@ import (
 // loaded. One value serves all connections of a client, for it keeps the answers until they expire. The zero value is
 // ready; it has no goroutine that outlives a call.
 type Revocation struct {
-	StapledOnly bool // ask no responder (tlsDisableOCSPEndpointCheck)
+	StapledOnly bool              // ask no responder (tlsDisableOCSPEndpointCheck)
+	Responders  credential.System // where responders are dialled; the zero value: from this machine
 
 	mu   sync.Mutex        // guards kept
 	kept map[string]status // by the request for the certificate, which is its CertID
@@ -187,7 +188,7 @@ func (r *Revocation) ask(ctx context.Context, request []byte, cert, issuer *x509
 	for _, address := range servers {
 		wg.Go(func() {
 			var known status
-			if der, err := (&credential.System{}).Post(ctx, address, "application/ocsp-request", request); err == nil {
+			if der, err := r.Responders.Post(ctx, address, "application/ocsp-request", request); err == nil {
 				known, _ = judge(der, cert, issuer)
 			}
 			answers <- known
