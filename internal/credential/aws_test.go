@@ -40,7 +40,7 @@ func ec2(t *testing.T, keys http.HandlerFunc) *stub {
 	session := func(next http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("X-aws-ec2-metadata-token") != "session" {
-				http.Error(w, "no session", 401)
+				http.Error(w, "no session", http.StatusUnauthorized)
 				return
 			}
 			next(w, r)
@@ -94,7 +94,7 @@ func TestKeysOfTheRoleOfAnECSTask(t *testing.T) {
 func TestKeysOfAnEKSPodIdentity(t *testing.T) {
 	s := newStub(t, map[string]http.HandlerFunc{"GET 169.254.170.23/v1/credentials": func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "the.web.token" {
-			http.Error(w, "who?", 401)
+			http.Error(w, "who?", http.StatusUnauthorized)
 			return
 		}
 		io.WriteString(w, keysJSON("AKPOD", inAnHour()))
