@@ -96,6 +96,7 @@ func (cl *Client) Close(ctx context.Context) error {
 		}
 	}
 	defer close(cl.done)
+	clients.leave(cl.cfg.crowdKey())
 	started := true
 	cl.start.Do(func() { started = false })
 	if started {

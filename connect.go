@@ -47,6 +47,7 @@ func ConnectConfig(ctx context.Context, cfg *Config) (*Client, error) {
 	book := c.newLogbook(cc.ID)
 	book.warn(c.Warnings)
 	cc.Log, cc.Panicked = book.forCluster(), book.panicked
+	book.crowded(clients.enter(c.crowdKey()), c.crowdKey())
 	cl := &Client{cfg: &c, metadata: cc.Conn.Metadata, cluster: cluster.New(*cc), done: make(chan struct{}), log: book}
 	cl.set = settings{readPref: c.ReadPreference, readConcern: c.ReadConcern, writeConcern: c.WriteConcern, bson: c.BSON}
 	cl.exec = operation.New(operation.Config{

@@ -1,8 +1,12 @@
 package sextant_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,4 +78,73 @@ func TestNextOperationDoesNotWaitForALateReply(t *testing.T) {
 			t.Errorf("pool %+v", s)
 		}
 	})
+}
+
+// One connection is enough for a cursor that is read while other operations go on, one of them retried: nobody waits for a
+// connection that it holds itself.
+func TestOneConnectionServesACursorWritesAndARetry(t *testing.T) {
+	inSet(t, func(c *sextant.Config) { c.MaxPoolSize, c.WaitQueueTimeout = new(1), 10*time.Second }, func(t *testing.T, b *bubble) {
+		docs := make([]bson.D, 50)
+		for i := range docs {
+			docs[i] = bson.D{{Key: "_id", Value: i}}
+		}
+		if _, err := b.orders().InsertMany(t.Context(), docs); err != nil {
+			t.Fatal(err)
+		}
+		cur, err := b.orders().Find(t.Context(), bson.M{}, sextant.FindOptions{BatchSize: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for d, err := range cur.Each(t.Context()) {
+			if err != nil {
+				t.Fatalf("after %d documents: %v", n, err)
+			}
+			if n == 9 || n == 20 {
+				b.fail(t, 0, replset.FailCommand{Commands: []string{"update"}, ErrorCode: 10107, ErrorLabels: []string{"RetryableWriteError"}, Times: 1})
+			}
+			if _, err := b.cl.Database("shop").Collection("log").UpdateOne(t.Context(), bson.M{"_id": d[0].Value}, bson.M{"$set": bson.M{"n": n}},
+				sextant.UpdateOneOptions{Upsert: true}); err != nil {
+				t.Fatalf("write %d: %v", n, err)
+			}
+			n++
+		}
+		if s := b.member(0).Pool; n != 50 || s.Total != 1 || s.InUse != 0 || s.Waiting != 0 {
+			t.Errorf("%d documents, pool %+v", n, s)
+		}
+	})
+}
+
+func TestManyClientsOfOneProcessAreRemarked(t *testing.T) {
+	var log bytes.Buffer
+	cfg := &sextant.Config{Hosts: []string{"many-clients.test"}, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	make := func(n int) (out []*sextant.Client) {
+		for range n {
+			cl, err := sextant.ConnectConfig(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, cl)
+		}
+		return out
+	}
+	for range 30 { // one after the other are not many
+		make(1)[0].Close(t.Context())
+	}
+	open := make(9)
+	if log.Len() > 0 {
+		t.Errorf("9 clients: %s", log.String())
+	}
+	open = append(open, make(12)...)
+	for _, n := range []int{10, 20} {
+		if says := fmt.Sprintf("%d clients of this process are open to many-clients.test:27017", n); strings.Count(log.String(), says) != 1 {
+			t.Errorf("%d clients: %s", n, log.String())
+		}
+	}
+	if n := strings.Count(log.String(), "\n"); n != 2 {
+		t.Errorf("%d remarks", n)
+	}
+	for _, cl := range open {
+		cl.Close(t.Context())
+	}
 }

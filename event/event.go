@@ -90,6 +90,8 @@ type PoolStats struct {
 	Waiting              int    // operations that wait for a connection
 	Total                int    // InUse + Idle + Pending + Draining
 	Generation           uint64 // how often the pool was cleared
+	HeldByCursors        int    // of InUse: kept by cursors (behind a load balancer only)
+	HeldByTransactions   int    // of InUse: kept by transactions (behind a load balancer only)
 }
 
 // Member is what the client knows about one server. Durations are 0, times zero and texts empty while unknown.

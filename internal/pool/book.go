@@ -49,6 +49,37 @@ type book struct {
 	pending  ring
 	draining ring
 	waiting  queue
+	held     [holders]int // of the busy ones, by who holds them for longer than one operation
+}
+
+// Holder is who keeps a connection checked out.
+type Holder uint8
+
+// Who may keep a connection. Cursors and transactions do behind a load balancer only: elsewhere each of their commands
+// checks one out.
+const (
+	ByOperation Holder = iota
+	ByCursor
+	ByTransaction
+	holders
+)
+
+// hold notes who keeps a busy connection.
+func (b *book) hold(c *Conn, h Holder) {
+	if c.holder != ByOperation {
+		b.held[c.holder]--
+	}
+	if c.holder = h; h != ByOperation {
+		b.held[h]++
+	}
+}
+
+// leave takes a connection out of the busy ones.
+func (b *book) leave(c *Conn) {
+	if c.holder != ByOperation {
+		b.hold(c, ByOperation)
+	}
+	b.busy.remove(c)
 }
 
 func (b *book) total() int { return len(b.idle) + b.busy.n + b.pending.n + b.draining.n }
@@ -135,7 +166,7 @@ func (b *book) dialFailed(c *Conn) { b.pending.remove(c) }
 
 // checkIn enters a connection that comes back. A reason says that it must be closed.
 func (b *book) checkIn(c *Conn, broken bool, now time.Time) (w *waiter, reason string) {
-	b.busy.remove(c)
+	b.leave(c)
 	if broken {
 		return nil, event.ReasonError
 	}
@@ -144,7 +175,7 @@ func (b *book) checkIn(c *Conn, broken bool, now time.Time) (w *waiter, reason s
 
 // late enters a connection that comes back while a reply is due. A reason says that it must be closed.
 func (b *book) late(c *Conn) (reason string) {
-	b.busy.remove(c)
+	b.leave(c)
 	if reason = b.outdated(c); reason == "" {
 		b.draining.push(c, draining)
 	}

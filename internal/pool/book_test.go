@@ -164,6 +164,13 @@ func (s *machine) dialed(t *rapid.T) {
 	}
 }
 
+// hold has a cursor or a transaction keep a connection, or let go of it.
+func (s *machine) hold(t *rapid.T) {
+	c := pick(t, &s.busy)
+	s.b.hold(c, rapid.SampledFrom([]Holder{ByOperation, ByCursor, ByTransaction}).Draw(t, "holder"))
+	s.busy = append(s.busy, c)
+}
+
 // comesLate is a check-in with a reply due.
 func (s *machine) comesLate(t *rapid.T) {
 	c := pick(t, &s.busy)
@@ -326,6 +333,13 @@ func (s *machine) check(t *rapid.T) {
 	if len(b.draining.all(nil)) != len(m.draining) || b.draining.n != len(m.draining) || b.total() != m.total() {
 		t.Fatalf("%d drain, twin %d", b.draining.n, len(m.draining))
 	}
+	var held [holders]int
+	for _, c := range s.busy {
+		held[c.holder]++
+	}
+	if held[ByOperation] = 0; held != b.held {
+		t.Fatalf("held by cursors and transactions: %v, want %v", b.held, held)
+	}
 	if b.waiting.n > 0 && len(b.idle) > 0 {
 		t.Fatal("somebody waits while a connection is idle")
 	}
@@ -357,7 +371,7 @@ func TestLedgerAgreesWithItsSlowTwin(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"checkOut": s.checkOut, "checkOut again": s.checkOut, "dial": s.dial, "dial again": s.dial,
 			"dialed": s.dialed, "dial fails": s.dialFails, "checkIn": s.checkIn, "cancel": s.cancel,
-			"comes late": s.comesLate, "drains": s.drains, "drain fails": s.drainFails,
+			"hold": s.hold, "comes late": s.comesLate, "drains": s.drains, "drain fails": s.drainFails,
 			"clear": s.clear, "resume": s.resume, "resume again": s.resume, "expire": s.expire, "close": shut,
 			"time": func(t *rapid.T) {
 				s.now = s.now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond)

@@ -2,13 +2,9 @@ package pool
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/sextantdb/sextant/event"
-	"github.com/sextantdb/sextant/mongoerr"
 )
 
 // aliveAfter is the idle time after which a connection is looked at before it is handed out: a member that steps down
@@ -165,82 +161,3 @@ func (p *Pool) giveUp(w *waiter, cause error) (*Conn, error) {
 	d.conn.CheckIn()
 	return nil, err
 }
-
-// waitError says how long somebody waited, and for what. It is called under mu, after the waiter left.
-func (p *Pool) waitError(cause error, waited time.Duration) error {
-	b := &p.book
-	var why []string
-	if b.max > 0 && b.busy.n >= b.max {
-		why = append(why, fmt.Sprintf("all %d connections are in use (maxPoolSize %d)", b.busy.n, b.max))
-	} else {
-		why = append(why, counted(b.busy.n, "connection is", "connections are")+" in use")
-	}
-	if b.pending.n > 0 {
-		why = append(why, fmt.Sprintf("%d being opened (maxConnecting %d)", b.pending.n, b.maxConnecting))
-	}
-	if b.waiting.n > 0 {
-		why = append(why, counted(b.waiting.n, "other caller waits", "other callers wait"))
-	}
-	e := mongoerr.Wrap(mongoerr.StageCheckout, cause, "no connection to %s within %s: %s",
-		p.addr, event.FormatDuration(waited), strings.Join(why, ", "))
-	e.Server = p.addr
-	e.TimedOut = e.TimedOut || cause == nil
-	return e
-}
-
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
-func (p *Pool) closedError() error {
-	e := mongoerr.Wrap(mongoerr.StageCheckout, mongoerr.ErrPoolClosed, "no connection to %s", p.addr)
-	e.Server = p.addr
-	return e
-}
-
-// pausedError says that the pool waits for its member to be seen again. No cause: it was never seen.
-func (p *Pool) pausedError(cause error) error {
-	e := mongoerr.Wrap(mongoerr.StageCheckout, mongoerr.ErrPoolCleared, "no connection to %s", p.addr)
-	e.Server = p.addr
-	if cause != nil {
-		e.Cause = clearedCause{cause}
-	}
-	return e
-}
-
-// movedError says that somebody waited at a member when another became the right one.
-func (p *Pool) movedError() error {
-	e := mongoerr.Wrap(mongoerr.StageCheckout, moved{}, "no connection to %s", p.addr)
-	e.Server = p.addr
-	return e
-}
-
-// moved counts as mongoerr.ErrPoolCleared: nothing was sent, and the operation may go elsewhere.
-type moved struct{}
-
-func (moved) Error() string { return "it does not serve this operation any more, another member does" }
-func (moved) Unwrap() error { return mongoerr.ErrPoolCleared }
-
-func reasonOf(err error) string {
-	switch e, _ := err.(*mongoerr.Error); {
-	case e == nil, e.Stage != mongoerr.StageCheckout:
-		return event.ReasonConnectionError
-	case e.Cause == mongoerr.ErrPoolClosed:
-		return event.ReasonPoolClosed
-	case !errors.Is(err, mongoerr.ErrPoolCleared):
-		return event.ReasonTimeout
-	}
-	return event.ReasonConnectionError
-}
-
-// clearedCause is the failure for which a pool was cleared. It is mongoerr.ErrPoolCleared too.
-type clearedCause struct{ cause error }
-
-func (c clearedCause) Error() string {
-	return mongoerr.ErrPoolCleared.Error() + ": " + c.cause.Error()
-}
-
-func (c clearedCause) Unwrap() []error { return []error{mongoerr.ErrPoolCleared, c.cause} }

@@ -29,6 +29,7 @@ type Conn struct {
 
 	// Guarded by the pool's mu.
 	where      whereabouts
+	holder     Holder
 	since      time.Time // when it became idle
 	created    time.Time
 	lateAt     time.Time // since when it drains
@@ -87,6 +88,16 @@ func (p *Pool) lost(c *Conn, reason string) {
 	p.dialMore(false)
 	if p.o.Min > 0 {
 		p.poke()
+	}
+}
+
+// Hold says who keeps the connection, for the statistics and for the error of those who wait for one. It is an operation
+// unless somebody says otherwise, and again after each check-in.
+func (c *Conn) Hold(h Holder) {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	if c.where == busy && h < holders {
+		c.pool.book.hold(c, h)
 	}
 }
 

@@ -41,7 +41,7 @@ func (p *Pool) dial(ctx context.Context, c *Conn) {
 		sock.Close()
 		return
 	}
-	c.Conn, c.Info = sock, info
+	c.Conn, c.Info, p.dialErr = sock, info, nil
 	w, reason, replaced := p.book.dialed(c, now)
 	if reason != "" {
 		p.lost(c, reason)
@@ -77,7 +77,8 @@ func (p *Pool) dialFailed(c *Conn, err error) {
 		return
 	}
 	w := p.book.blame(c)
-	p.fillAt = time.Now().Add(fillRetry)
+	p.dialErr, p.dialErrAt = err, time.Now()
+	p.fillAt = p.dialErrAt.Add(fillRetry)
 	p.unlock()
 	if p.o.Failed != nil {
 		p.o.Failed(err, c.gen)

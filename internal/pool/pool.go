@@ -53,14 +53,16 @@ type Pool struct {
 	load atomic.Int64 // connections in use and waiters, for readers without the lock
 
 	// mu guards book and what follows. It is never held across a wait, a dial, a close or a callback other than Publish.
-	mu       sync.Mutex
-	book     book
-	patience patience
-	known    bool          // PoolCreated was published
-	tended   bool          // the maintainer was started
-	fillAt   time.Time     // after a failed dial for the minimum size: when to try again
-	doubted  time.Time     // connections that are idle since before are asked before they are handed out
-	emptied  chan struct{} // closed when the pool is closed and the last connection in use came back
+	mu        sync.Mutex
+	book      book
+	patience  patience
+	known     bool      // PoolCreated was published
+	tended    bool      // the maintainer was started
+	fillAt    time.Time // after a failed dial for the minimum size: when to try again
+	dialErr   error     // of the last dial, nil if it succeeded
+	dialErrAt time.Time
+	doubted   time.Time     // connections that are idle since before are asked before they are handed out
+	emptied   chan struct{} // closed when the pool is closed and the last connection in use came back
 }
 
 // New makes a paused pool for the member addr. It does nothing yet: no goroutine, no connection.
@@ -97,7 +99,7 @@ func (p *Pool) Stats() event.PoolStats {
 	b := &p.book
 	return event.PoolStats{
 		InUse: b.busy.n, Idle: len(b.idle), Pending: b.pending.n, Draining: b.draining.n, Waiting: b.waiting.n,
-		Total: b.total(), Generation: b.gen,
+		Total: b.total(), Generation: b.gen, HeldByCursors: b.held[ByCursor], HeldByTransactions: b.held[ByTransaction],
 	}
 }
 

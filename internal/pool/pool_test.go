@@ -249,7 +249,7 @@ func TestCancelFreesAWaiterAtOnceAndSaysWhy(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || !mongoerr.IsTimeout(err) || mongoerr.IsPoolCleared(err) {
 			t.Errorf("error %v", err)
 		}
-		for _, words := range []string{"checkout", "db1:27017", "3 s", "all 1 connections are in use", "maxPoolSize 1"} {
+		for _, words := range []string{"checkout", "db1:27017", "3 s", "all 1 connections are in use", "maxPoolSize: 1"} {
 			if !strings.Contains(err.Error(), words) {
 				t.Errorf("%q does not say %q", err, words)
 			}
