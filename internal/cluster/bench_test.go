@@ -100,3 +100,23 @@ func BenchmarkSelectBySelector(b *testing.B) {
 		}
 	}
 }
+
+func TestSelectionByAPinAllocatesNothing(t *testing.T) {
+	c := discovered(t)
+	ctx := t.Context()
+	p, err := c.Pin(ctx, readpref.Secondary())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := topology.Want{ReadPref: p.ReadPref()}
+	allocs := testing.AllocsPerRun(5000, func() {
+		s, err := p.SelectFor(ctx, w, "find", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Done()
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+}

@@ -53,7 +53,7 @@ func samePref(a, b *readpref.ReadPref) bool {
 }
 
 // recall is who may serve a memorable want.
-func (v *view) recall(w topology.Want) []*Server {
+func (v *view) recall(w *topology.Want) []*Server {
 	threshold := time.Duration(-1)
 	if w.LocalThreshold != nil {
 		threshold = *w.LocalThreshold
@@ -61,12 +61,12 @@ func (v *view) recall(w topology.Want) []*Server {
 	old := v.memory.list.Load()
 	if old != nil {
 		for i := range *old {
-			if m := &(*old)[i]; m.is(&w, threshold) {
+			if m := &(*old)[i]; m.is(w, threshold) {
 				return m.servers
 			}
 		}
 	}
-	found := v.desc.Candidates(w, time.Time{})
+	found := v.desc.Candidates(*w, time.Time{})
 	servers := make([]*Server, len(found))
 	for i, s := range found {
 		servers[i] = v.servers[s.Addr]

@@ -63,14 +63,18 @@ func (v *view) pickBy(p *Pin, w topology.Want) (*Server, error) {
 // pick is a candidate, nil if there is none. The error is that of the caller's selector.
 func (v *view) pick(w topology.Want) (*Server, error) {
 	if memorable(&w) {
-		servers := v.recall(w)
+		servers := v.recall(&w)
 		i := topology.PickIndex(len(servers), func(i int) int { return servers[i].Load() }, chance)
 		if i < 0 {
 			return nil, nil
 		}
 		return servers[i], nil
 	}
-	found, fault := v.desc.Choose(w)
+	var fault error
+	found, plain := v.desc.Ready(&w)
+	if !plain {
+		found, fault = v.desc.Choose(w)
+	}
 	switch len(found) {
 	case 0:
 		return nil, fault

@@ -89,10 +89,19 @@ func (d *Description) Candidates(w Want, _ time.Time) []*Server {
 	return found
 }
 
+// Ready are the candidates of a plain want, which is a write or a read of a mode and nothing more; false for any other.
+func (d *Description) Ready(w *Want) ([]*Server, bool) {
+	i, ok := w.plain()
+	if !ok {
+		return nil, false
+	}
+	return d.plain[i], true
+}
+
 // Choose is Candidates with the error of a selector that panicked.
 func (d *Description) Choose(w Want) ([]*Server, error) {
-	if i, ok := w.plain(); ok {
-		return d.plain[i], nil
+	if found, ok := d.Ready(&w); ok {
+		return found, nil
 	}
 	other := w // what w is copied to goes to the heap, w itself does not
 	t := trial{d: d, w: &other}
