@@ -108,17 +108,34 @@ func (a *authority) sign(name string, c Certificate) (tls.Certificate, error) {
 func (id *identities) caFile() string     { return filepath.Join(id.opt.Dir, "ca.pem") }
 func (id *identities) clientFile() string { return filepath.Join(id.opt.Dir, "client.pem") }
 
-// authorityIn is the authority in a folder, which is made if there is none.
+// authorityIn is the authority in a folder, which is made if there is none. Of several sets that start at once, in any
+// number of processes, one makes it: ca-key.pem, which holds the certificate too, appears in whole or not at all, and who
+// finds it writes ca.pem from it if need be.
 func authorityIn(dir string) (*authority, error) {
 	certFile, keyFile := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "ca-key.pem")
-	cert, err := os.ReadFile(certFile)
-	key, err2 := os.ReadFile(keyFile)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && errors.Is(err2, fs.ErrNotExist):
-		return makeAuthorityIn(dir, certFile, keyFile)
-	case err != nil || err2 != nil:
+	key, err := os.ReadFile(keyFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := publishAuthority(certFile, keyFile); err != nil {
+			return nil, err
+		}
+		key, err = os.ReadFile(keyFile)
+	}
+	cert, err2 := os.ReadFile(certFile)
+	missing := errors.Is(err2, fs.ErrNotExist) && err == nil && bytes.Contains(key, []byte("BEGIN CERTIFICATE"))
+	if missing { // who made the other file did not come to write this one, or has not yet
+		cert, err2 = key, nil
+	}
+	if err != nil || err2 != nil {
 		return nil, fmt.Errorf("the certificate authority cannot be read (remove ca.pem and ca-key.pem for a new one): %w", cmp.Or(err, err2))
 	}
+	a, err := readAuthority(dir, cert, key)
+	if err == nil && missing {
+		err = replaceFile(certFile, certPEM(a.cert.Raw), 0o644)
+	}
+	return a, err
+}
+
+func readAuthority(dir string, cert, key []byte) (*authority, error) {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		return nil, fmt.Errorf("the certificate authority in %s cannot be used (remove ca.pem and ca-key.pem for a new one): %w", dir, err)
@@ -126,7 +143,7 @@ func authorityIn(dir string) (*authority, error) {
 	a := &authority{cert: pair.Leaf}
 	ours := false
 	if a.key, ours = pair.PrivateKey.(*ecdsa.PrivateKey); !ours || !a.cert.IsCA {
-		return nil, fmt.Errorf("the certificate in %s is no authority that this set has made", certFile)
+		return nil, fmt.Errorf("the certificate in %s is no authority that this set has made", filepath.Join(dir, "ca.pem"))
 	}
 	if now := time.Now(); now.After(a.cert.NotAfter.Add(-365 * day)) {
 		return nil, fmt.Errorf("the certificate authority in %s ends on %s: remove ca.pem and ca-key.pem for a new one", dir, a.cert.NotAfter.Format(time.DateOnly))
@@ -134,22 +151,73 @@ func authorityIn(dir string) (*authority, error) {
 	return a, nil
 }
 
-func makeAuthorityIn(dir, certFile, keyFile string) (*authority, error) {
+// publishAuthority makes an authority, unless somebody else is quicker. A certificate without a key is somebody's: it
+// stays.
+func publishAuthority(certFile, keyFile string) error {
+	if _, err := os.Stat(certFile); err == nil {
+		if _, err := os.Stat(keyFile); err == nil {
+			return nil // it has come in between
+		}
+		return fmt.Errorf("the certificate authority cannot be read (remove ca.pem and ca-key.pem for a new one): there is %s, but no %s", certFile, keyFile)
+	}
 	a, err := newAuthority()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+	if err := os.MkdirAll(filepath.Dir(keyFile), 0o700); err != nil {
+		return err
 	}
 	key, err := keyPEM(a.key)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := os.WriteFile(keyFile, key, 0o600); err != nil {
-		return nil, err
+	return publish(keyFile, append(key, certPEM(a.cert.Raw)...))
+}
+
+// publish writes a file in whole, for the owner alone, unless there is one of that name.
+func publish(file string, data []byte) error {
+	half, err := writeBeside(file, data, 0o600)
+	if err != nil {
+		return err
 	}
-	return a, os.WriteFile(certFile, certPEM(a.cert.Raw), 0o644)
+	defer os.Remove(half)
+	err = os.Link(half, file)
+	if err != nil && !errors.Is(err, fs.ErrExist) { // a file system without hard links
+		var f *os.File
+		if f, err = os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
+			_, err = f.Write(data)
+			err = errors.Join(err, f.Close())
+		}
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+// replaceFile writes a file in whole, in place of what there is.
+func replaceFile(file string, data []byte, mode fs.FileMode) error {
+	half, err := writeBeside(file, data, mode)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(half, file); err != nil {
+		return errors.Join(err, os.Remove(half))
+	}
+	return nil
+}
+
+// writeBeside writes a file of another name in the same folder, which nobody else writes.
+func writeBeside(file string, data []byte, mode fs.FileMode) (half string, err error) {
+	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*.new")
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Close(), os.Chmod(f.Name(), mode)); err != nil {
+		return "", errors.Join(err, os.Remove(f.Name()))
+	}
+	return f.Name(), nil
 }
 
 // writeIdentity writes a certificate and its key into one file, as tlsCertificateKeyFile wants them.
@@ -158,10 +226,7 @@ func writeIdentity(file string, c tls.Certificate) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) { // it may be readable for others
-		return err
-	}
-	return os.WriteFile(file, bytes.Join([][]byte{certPEM(c.Certificate[0]), key}, nil), 0o600)
+	return replaceFile(file, bytes.Join([][]byte{certPEM(c.Certificate[0]), key}, nil), 0o600)
 }
 
 func certPEM(der []byte) []byte {

@@ -11,14 +11,16 @@ import (
 	"github.com/sextantdb/sextant/replset/internal/command"
 )
 
-func (s *Set) check(i int) error {
-	if n := len(s.Members()); i < 0 || i >= n {
-		return fmt.Errorf("replset: there is no member %d in a set of %d", i, n)
+// at is member i, if there is one and the set is open.
+func (s *Set) at(i int) (*Member, error) {
+	all := s.Members()
+	if i < 0 || i >= len(all) {
+		return nil, fmt.Errorf("replset: there is no member %d in a set of %d", i, len(all))
 	}
 	if s.isClosed() {
-		return errors.New("replset: the set is closed")
+		return nil, errors.New("replset: the set is closed")
 	}
-	return nil
+	return all[i], nil
 }
 
 // StepDown makes the primary hand over to the electable member that is furthest, and waits until there is a new
@@ -77,10 +79,10 @@ func (s *Set) electable() int {
 // handed over. Its data stays for Restart: all of it when it is in memory, with Options.Dir what had been synced. When
 // Kill returns, no goroutine of the member is left.
 func (s *Set) Kill(i int) error {
-	if err := s.check(i); err != nil {
+	m, err := s.at(i)
+	if err != nil {
 		return err
 	}
-	m := s.Member(i)
 	r, err := m.take(true)
 	if err != nil {
 		return err
@@ -92,10 +94,13 @@ func (s *Set) Kill(i int) error {
 
 // Restart starts member i again after Kill, at the same address and with the data it had.
 func (s *Set) Restart(i int) error {
-	if err := s.check(i); err != nil {
+	m, err := s.at(i)
+	if err != nil {
 		return err
 	}
-	m := s.Member(i)
+	if m.addr == "" {
+		return fmt.Errorf("replset: member %d was removed, and another member has its address now", i)
+	}
 	if _, err := m.take(false); err != nil {
 		return err
 	}
@@ -140,10 +145,10 @@ func (s *Set) listenAgain(at string) (net.Listener, error) {
 // Wipe destroys the data of member i, which must have been killed: after Restart it waits (STARTUP) until another member gives
 // it the configuration, and copies everything (STARTUP2).
 func (s *Set) Wipe(i int) error {
-	if err := s.check(i); err != nil {
+	m, err := s.at(i)
+	if err != nil {
 		return err
 	}
-	m := s.Member(i)
 	if _, err := m.take(false); err != nil {
 		return err
 	}
@@ -164,7 +169,7 @@ func (s *Set) Partition(groups ...[]int) error {
 	group := map[int]int{}
 	for g, members := range groups {
 		for _, i := range members {
-			if err := s.check(i); err != nil {
+			if _, err := s.at(i); err != nil {
 				return err
 			}
 			if _, twice := group[i]; twice {
@@ -202,24 +207,27 @@ func (s *Set) Heal() {
 // Hang makes member i accept connections, read, and never answer, nor speak to other members, until it is called with
 // false; then it goes on where it was.
 func (s *Set) Hang(i int, on bool) error {
-	if err := s.check(i); err != nil {
+	m, err := s.at(i)
+	if err != nil {
 		return err
 	}
-	s.Member(i).faults.Hang(on)
+	m.faults.Hang(on)
 	return nil
 }
 
 // Delay adds d to each round trip of the named client applications to member i, half on the way in and half on the way
 // out; without a name, to those of every client that has no delay of its own. Connections do not wait for each other.
-// 0 takes the delay away. Other members are near, unless their names (MemberApp) are given.
+// 0 takes the delay away; of named applications, theirs alone. A change counts for what is under way, too. Other members
+// are near, unless their names (MemberApp) are given.
 func (s *Set) Delay(i int, d time.Duration, appNames ...string) error {
-	if err := s.check(i); err != nil {
+	m, err := s.at(i)
+	if err != nil {
 		return err
 	}
 	if d < 0 {
 		return fmt.Errorf("replset: the delay %v is negative", d)
 	}
-	s.Member(i).faults.Delay(d, appNames...)
+	m.faults.Delay(d, appNames...)
 	return nil
 }
 
@@ -228,10 +236,11 @@ func (s *Set) Delay(i int, d time.Duration, appNames ...string) error {
 // n 0 the first answer does not begin. The answers to hello and authentication neither count nor are cut. Then the fault is
 // over; a negative n takes it back before. Other members' connections end so if their names (MemberApp) are given.
 func (s *Set) CutAfter(i int, n int64, appNames ...string) error {
-	if err := s.check(i); err != nil {
+	m, err := s.at(i)
+	if err != nil {
 		return err
 	}
-	s.Member(i).faults.CutAfter(n, appNames...)
+	m.faults.CutAfter(n, appNames...)
 	return nil
 }
 
@@ -239,13 +248,14 @@ func (s *Set) CutAfter(i int, n int64, appNames ...string) error {
 // rate of its own, a slow one: each message takes its length at so many bytes a second on the way, both ways. Connections
 // do not wait for each other. 0 takes it away.
 func (s *Set) Throttle(i int, bytesPerSecond int64, appNames ...string) error {
-	if err := s.check(i); err != nil {
+	m, err := s.at(i)
+	if err != nil {
 		return err
 	}
 	if bytesPerSecond < 0 {
 		return fmt.Errorf("replset: the rate of %d bytes a second is negative", bytesPerSecond)
 	}
-	s.Member(i).faults.Throttle(bytesPerSecond, appNames...)
+	m.faults.Throttle(bytesPerSecond, appNames...)
 	return nil
 }
 
@@ -253,10 +263,11 @@ func (s *Set) Throttle(i int, bytesPerSecond int64, appNames ...string) error {
 // and answers reads with what it has. It does what the server's fail point rsSyncApplyStop does. A primary is not concerned
 // until it is one no more.
 func (s *Set) Lag(i int, on bool) error {
-	if err := s.check(i); err != nil {
+	m, err := s.at(i)
+	if err != nil {
 		return err
 	}
-	s.Member(i).faults.Lag(on)
+	m.faults.Lag(on)
 	return nil
 }
 
@@ -264,7 +275,7 @@ func (s *Set) Lag(i int, on bool) error {
 // and ends with Kill.
 func (s *Set) FailCommand(i int, f *FailCommand) error {
 	if i != All {
-		if err := s.check(i); err != nil {
+		if _, err := s.at(i); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package replset
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,6 +59,10 @@ func TestMemberThatHungWhileTheOplogMovedOnIsTooStale(t *testing.T) {
 		time.Sleep(time.Minute) // it does not help itself, as a server does not: its data may be somebody's last
 		if state := s.Member(2).State(); state != "RECOVERING" {
 			t.Errorf("after a minute it is %s", state)
+		}
+		err := s.AwaitReplication(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "member 2 (m2:27017) is RECOVERING") || !strings.Contains(err.Error(), "Kill, Wipe and Restart") {
+			t.Errorf("waiting for a member that is too stale: %v", err)
 		}
 		for _, step := range []func(int) error{s.Kill, s.Wipe, s.Restart} {
 			if err := step(2); err != nil {
@@ -137,6 +142,26 @@ func TestCopyOfALonelyPrimaryIsNeitherShownAsCommittedNorKept(t *testing.T) {
 		d = dialRaw(t, s, 3, "app") // going back has closed what was open
 		if got := d.ids(t); len(got) != 20 {
 			t.Errorf("member 3 has %d documents, the others 20", len(got))
+		}
+	})
+}
+
+// TestCommandOfMoreEntriesThanTheOplogHoldsIsReplicated: what no majority has yet stays in the oplog.
+func TestCommandOfMoreEntriesThanTheOplogHoldsIsReplicated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := named(t, 3, Options{OplogEntries: 10})
+		defer s.Close()
+		c := dialRaw(t, s, 0, "app")
+		defer c.nc.Close()
+		for round := range 3 {
+			var docs bson.A
+			for i := range 50 {
+				docs = append(docs, bson.D{{Key: "_id", Value: 100*round + i}})
+			}
+			c.must(t, "t", bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: docs}, {Key: "writeConcern", Value: majority()}})
+		}
+		if n := s.Member(0).current().OplogLength(); n > 60 {
+			t.Errorf("the oplog has grown to %d entries", n)
 		}
 	})
 }

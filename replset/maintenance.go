@@ -12,10 +12,11 @@ import (
 // harmless; Kill ends it. A member that hangs obeys at once, while the command, sent to it, is carried out when it wakes,
 // even if nobody waits for its answer any more.
 func (s *Set) Maintenance(i int, on bool) error {
-	if err := s.check(i); err != nil {
+	m, err := s.at(i)
+	if err != nil {
 		return err
 	}
-	r := s.Member(i).current()
+	r := m.current()
 	if r == nil {
 		return fmt.Errorf("replset: member %d is not running", i)
 	}

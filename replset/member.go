@@ -22,6 +22,7 @@ type Member struct {
 	disk     *command.Disk
 	running  *command.Member
 	changing bool // a Kill or Restart is in progress
+	gone     bool // it could not be added
 	aside    []RolledBack
 }
 
@@ -83,6 +84,8 @@ func (m *Member) take(running bool) (*command.Member, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
+	case m.gone:
+		return nil, fmt.Errorf("replset: member %d could not be added", m.index)
 	case m.changing:
 		return nil, fmt.Errorf("replset: member %d is being killed or restarted already", m.index)
 	case running && m.running == nil:
@@ -92,6 +95,17 @@ func (m *Member) take(running bool) (*command.Member, error) {
 	}
 	m.changing = true
 	return m.running, nil
+}
+
+// leave claims a member that could not be added for its end, unless it is being changed.
+func (m *Member) leave() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.changing {
+		return false
+	}
+	m.gone = true
+	return true
 }
 
 func (m *Member) put(running *command.Member) {

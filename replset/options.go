@@ -26,14 +26,16 @@ type Options struct {
 	OIDC *OIDC
 	// Host is the name or address that members listen on and advertise; "127.0.0.1" if empty.
 	Host string
-	// ElectionTimeout is the silence of a primary after which another is elected; 1 s if 0, at least 10 ms.
+	// ElectionTimeout is the silence of a primary after which another is elected; 1 s if 0, at least 10 ms and at most 24 days.
 	ElectionTimeout time.Duration
 	// HeartbeatInterval is the pause between two heartbeats, shorter than ElectionTimeout; a fifth of it if 0.
 	HeartbeatInterval time.Duration
-	// CatchUpTimeout is how long a winner pulls what fresher members have before it takes writes; ElectionTimeout if 0.
+	// CatchUpTimeout is how long a winner pulls what fresher members have before it takes writes; ElectionTimeout if 0,
+	// at most 24 days.
 	CatchUpTimeout time.Duration
-	// OplogEntries is how many entries a member's oplog keeps; 100,000 if 0. A member that was away for longer is too stale
-	// to go on and stays in RECOVERING until Wipe and Restart have it copy all data, as a server does.
+	// OplogEntries is how many entries a member's oplog keeps, at least 10; 100,000 if 0. It keeps more for as long as no
+	// majority has them. A member that was away for longer is too stale to go on and stays in RECOVERING until Wipe and Restart
+	// have it copy all data, as a server does.
 	OplogEntries int64
 	// Dir is a folder in which every member keeps its data, vote and configuration in a file of its own, so that a set
 	// started there again goes on where the last one ended, however it ended. A write concern with j: true then waits
@@ -110,6 +112,12 @@ func (f Fault) String() string {
 	return fmt.Sprintf("fault %d", f)
 }
 
+// longest is how long a time-out may be: configurations count milliseconds in 32 bits.
+const longest = 24 * 24 * time.Hour
+
+// fewest is how many entries the shortest oplog has.
+const fewest = 10
+
 // shortest is the election timeout below which a busy machine alone would depose primaries.
 const shortest = 10 * time.Millisecond
 
@@ -130,14 +138,17 @@ func (o *Options) defaults() error {
 	if o.Fault != NoFault && o.Members < 2 {
 		return fmt.Errorf("replset: the fault %s needs at least two members", o.Fault)
 	}
-	if o.OplogEntries < 0 {
-		return fmt.Errorf("replset: an oplog of %d entries", o.OplogEntries)
+	if o.OplogEntries < 0 || o.OplogEntries > 0 && o.OplogEntries < fewest {
+		return fmt.Errorf("replset: an oplog of %d entries: at least %d, or a member that is a moment behind the others could not catch up any more", o.OplogEntries, fewest)
 	}
 	if o.OIDC != nil && o.OIDC.Check == nil {
 		return fmt.Errorf("replset: OIDC needs a Check")
 	}
 	if o.ElectionTimeout < 0 || o.HeartbeatInterval < 0 || o.CatchUpTimeout < 0 {
 		return fmt.Errorf("replset: a time-out is negative")
+	}
+	if d := max(o.ElectionTimeout, o.CatchUpTimeout); d > longest {
+		return fmt.Errorf("replset: a time-out of %v is too long: %v (24 days) at most", d, longest)
 	}
 	if _, err := command.PersonaOf(o.Version); err != nil {
 		return fmt.Errorf("replset: %w", err)

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,51 +16,125 @@ import (
 )
 
 // AddMember starts another member and has the primary add it to the configuration. It returns when a majority has the new
-// configuration; the member then copies all data (STARTUP2) and becomes a secondary: AwaitReplication waits for that too. A
-// set has at most seven members at a time. When AddMember fails, the member is not there, but its index may stay taken.
+// configuration. The member is in STARTUP until it has heard of it, then copies all data (STARTUP2) and becomes a secondary:
+// AwaitReplication waits for that too. It counts at once, so that where there was one member, a majority write waits for
+// the copy. A set has at most seven members at a time.
+//
+// An address is the identity of a member. With the Port (and Name) of a member that was removed, AddMember takes that member
+// back, under its old index and with the data that it has, and starts it if it was killed: Wipe it before for a new one.
+//
+// When AddMember fails, the member is not there, and its index, address and folder are free again; one that was taken
+// back is as before. There is one exception: the primary had the new configuration already, and ctx ended or the primary was
+// lost before a majority had it, so that it may come into force or not. Then the member lives on, as it is configured, and
+// is returned beside the error; adding its address again, or removing it, makes it certain.
 func (s *Set) AddMember(ctx context.Context, o MemberOptions) (*Member, error) {
 	if err := s.lockConfig(ctx); err != nil {
 		return nil, err
 	}
 	defer s.unlockConfig()
-	m, err := s.prepare(ctx, o)
+	m, err := s.takeBack(o)
+	isNew := m == nil
+	if err == nil && isNew {
+		m, err = s.prepare(ctx, o)
+	}
 	if err != nil {
 		return nil, err
 	}
-	err = s.change(ctx, func(cfg *command.Config) error {
-		if cfg.At(m.addr) != nil {
-			return nil
+	afoot, err := s.change(ctx, func(cfg *command.Config) error {
+		if cfg.At(m.addr) == nil {
+			cfg.Members = append(cfg.Members, o.joining(cfg, m.index, m.addr))
 		}
-		mc := o.config(m.addr)
-		mc.ID = m.index
-		for cfg.Member(mc.ID) != nil {
-			mc.ID++
-		}
-		cfg.Members = append(cfg.Members, mc)
 		return nil
 	})
-	if err != nil {
-		s.discard(m)
-		return nil, fmt.Errorf("replset: add member %s: %w", m.addr, err)
+	switch {
+	case err == nil:
+		return m, nil
+	case afoot:
+		return m, fmt.Errorf("replset: add member %s: it may or may not be in the set in the end, and goes on as member %d: %w", m.addr, m.index, err)
 	}
-	return m, nil
+	err = fmt.Errorf("replset: add member %s: %w", m.addr, err)
+	if isNew {
+		err = errors.Join(err, s.discard(m))
+	}
+	return nil, err
+}
+
+// joining is a member as it comes into a configuration. Its number there is its index, if nobody has it.
+func (o MemberOptions) joining(cfg *command.Config, index int, addr string) command.MemberConfig {
+	mc := o.config(addr)
+	const most = 255
+	if mc.ID = index; index <= most && cfg.Member(index) == nil {
+		return mc
+	}
+	for mc.ID = 0; cfg.Member(mc.ID) != nil; mc.ID++ {
+	}
+	return mc
+}
+
+// acceptable refuses options that the configuration would refuse, before anything is made for their sake.
+func (s *Set) acceptable(o MemberOptions, index int, addr string) error {
+	next := *s.config()
+	next.Members = append(slices.Clip(next.Members), o.joining(&next, index, addr))
+	if err := next.Validate(); err != nil {
+		return fmt.Errorf("replset: add member %s: %w", addr, err)
+	}
+	return nil
+}
+
+// takeBack is the member that was removed and is to be added again, running; nil if the address is nobody's.
+func (s *Set) takeBack(o MemberOptions) (*Member, error) {
+	if o.Port == 0 {
+		return nil, nil
+	}
+	want := net.JoinHostPort(cmp.Or(strings.ToLower(o.Name), s.opt.Host), strconv.Itoa(o.Port))
+	_, real := s.opt.Network.(tcp)
+	for _, m := range s.Members() {
+		switch {
+		case m.addr != want && !(real && sharePort(m.addr, []string{want})):
+			continue
+		case m.addr != want:
+			return nil, fmt.Errorf("replset: add member %s: the port is that of member %d, which goes by %s", want, m.index, m.addr)
+		case s.config().At(want) != nil:
+			return nil, fmt.Errorf("replset: add member %s: that is member %d, which is in the set", want, m.index)
+		}
+		if err := s.acceptable(o, m.index, want); err != nil {
+			return nil, err
+		}
+		if m.current() == nil {
+			return m, s.Restart(m.index)
+		}
+		return m, nil
+	}
+	return nil, nil
 }
 
 // prepare makes and starts a member that nobody knows yet.
 func (s *Set) prepare(ctx context.Context, o MemberOptions) (*Member, error) {
-	i := len(s.Members())
+	var others []string
+	for _, m := range s.Members() {
+		others = append(others, m.addr)
+	}
+	i := len(others)
 	p := command.Place{Name: strings.ToLower(o.Name), Port: o.Port, Members: s.started()}
-	d, err := s.opt.disk(i)
+	l, host, err := s.listenFor(ctx, p, i, others)
 	if err != nil {
 		return nil, err
 	}
-	l, host, err := s.listenFor(ctx, p, i)
-	if err != nil {
-		return nil, errors.Join(err, d.Close(true))
-	}
 	p.Host = host
-	if err := cmp.Or(s.tls.certify(i, hostOf(host), Certificate{}), d.SavePlace(p)); err != nil {
-		return nil, errors.Join(fmt.Errorf("replset: member %d: %w", i, err), l.Close(), d.Close(true))
+	err = s.acceptable(o, i, host)
+	if err == nil {
+		err = s.tls.certify(i, hostOf(host), Certificate{})
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	d, err := s.opt.newDisk(i)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	undo := func(err error) (*Member, error) { return nil, errors.Join(err, l.Close(), s.opt.dropDisk(i, d)) }
+	if err := d.SavePlace(p); err != nil {
+		return undo(fmt.Errorf("replset: member %d: %w", i, err))
 	}
 	m := &Member{set: s, index: i, addr: host, place: p, disk: d, faults: new(command.Faults), counters: new(command.Counters)}
 	s.mu.Lock()
@@ -68,7 +144,7 @@ func (s *Set) prepare(ctx context.Context, o MemberOptions) (*Member, error) {
 	}
 	s.mu.Unlock()
 	if closed {
-		return nil, errors.Join(errors.New("replset: the set is closed"), l.Close(), d.Close(true))
+		return undo(errors.New("replset: the set is closed"))
 	}
 	m.put(s.open(m, l))
 	if s.isClosed() { // Close may have come in between and not have seen it
@@ -80,35 +156,45 @@ func (s *Set) prepare(ctx context.Context, o MemberOptions) (*Member, error) {
 // started is how many members the set had at first.
 func (s *Set) started() int { return s.Member(0).place.Members }
 
-// discard ends a member that could not be added.
-func (s *Set) discard(m *Member) {
-	if r, err := m.take(true); err == nil {
+// discard ends a member that no configuration has ever had, and forgets it.
+func (s *Set) discard(m *Member) error {
+	for !m.leave() { // somebody kills it, or starts it again
+		time.Sleep(time.Millisecond)
+	}
+	if r := m.current(); r != nil {
 		r.Close()
 		m.put(nil)
 	}
+	err := s.opt.dropDisk(m.index, m.data())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last := len(s.members) - 1; s.members[last] == m {
+		s.members = s.members[:last:last]
+	}
+	return err
 }
 
 // RemoveMember has the primary take member i out of the configuration, and returns when a majority has the new one. The
 // member goes on as a real one does: it says that it is no member of a set (REMOVED), refuses reads and writes, and keeps
 // its data and its index, until Close. A primary steps down first.
 func (s *Set) RemoveMember(ctx context.Context, i int) error {
-	if err := s.check(i); err != nil {
+	m, err := s.at(i)
+	if err != nil {
 		return err
 	}
 	if err := s.lockConfig(ctx); err != nil {
 		return err
 	}
 	defer s.unlockConfig()
-	m := s.Member(i)
 	if s.config().At(m.addr) == nil {
-		return fmt.Errorf("replset: member %d has been removed already", i)
+		return fmt.Errorf("replset: member %d is not in the configuration, or not any more", i)
 	}
 	if p := s.Primary(); p == m && s.electable() > 1 {
 		if err := s.StepDown(ctx); err != nil {
 			return err
 		}
 	}
-	err := s.change(ctx, func(cfg *command.Config) error {
+	_, err = s.change(ctx, func(cfg *command.Config) error {
 		cfg.Members = slices.DeleteFunc(cfg.Members, func(mc command.MemberConfig) bool { return mc.Host == m.addr })
 		return nil
 	})
@@ -122,14 +208,14 @@ func (s *Set) RemoveMember(ctx context.Context, i int) error {
 // the new configuration. change gets the member's present options; Name, Port and Arbiter cannot be changed. What a server
 // would not accept is refused in its words, such as a primary that could not be primary any more.
 func (s *Set) Reconfigure(ctx context.Context, i int, change func(*MemberOptions)) error {
-	if err := s.check(i); err != nil {
+	m, err := s.at(i)
+	if err != nil {
 		return err
 	}
 	if err := s.lockConfig(ctx); err != nil {
 		return err
 	}
 	defer s.unlockConfig()
-	m := s.Member(i)
 	mine := s.config().At(m.addr)
 	if mine == nil {
 		return fmt.Errorf("replset: member %d is not in the configuration", i)
@@ -140,7 +226,7 @@ func (s *Set) Reconfigure(ctx context.Context, i int, change func(*MemberOptions
 	if o.Name != was.Name || o.Port != was.Port || o.Arbiter != was.Arbiter {
 		return fmt.Errorf("replset: reconfigure member %d: Name, Port and Arbiter cannot be changed: remove it and add another", i)
 	}
-	err := s.change(ctx, func(cfg *command.Config) error {
+	_, err = s.change(ctx, func(cfg *command.Config) error {
 		mine := cfg.At(m.addr)
 		if mine == nil {
 			return fmt.Errorf("it is not in the configuration any more")
@@ -172,6 +258,9 @@ func optionsOf(mc *command.MemberConfig, p command.Place) MemberOptions {
 }
 
 func (s *Set) lockConfig(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("replset: a change of the configuration was not begun: %w", context.Cause(ctx))
+	}
 	select {
 	case s.changing <- struct{}{}:
 		return nil
@@ -183,36 +272,40 @@ func (s *Set) lockConfig(ctx context.Context) error {
 func (s *Set) unlockConfig() { <-s.changing }
 
 // change has the primary put an edited copy of its configuration into force. Where it loses its place meanwhile, the next
-// one is asked: edit must see when nothing is left to be done.
-func (s *Set) change(ctx context.Context, edit func(*command.Config) error) error {
+// one is asked: edit must see when nothing is left to be done. With an error, afoot says that a primary had the new
+// configuration, so that it may come into force all the same.
+func (s *Set) change(ctx context.Context, edit func(*command.Config) error) (afoot bool, err error) {
 	for {
-		err := s.changeOnce(ctx, edit)
-		if err == nil || !passing(err) {
-			return err
+		had, err := s.changeOnce(ctx, edit)
+		if err == nil {
+			return false, nil
+		}
+		if afoot = afoot || had; !passing(err) {
+			return afoot, err
 		}
 		timer := time.NewTimer(s.opt.HeartbeatInterval / 4)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+			return afoot, fmt.Errorf("%w (%w)", context.Cause(ctx), err)
 		}
 	}
 }
 
-func (s *Set) changeOnce(ctx context.Context, edit func(*command.Config) error) error {
+func (s *Set) changeOnce(ctx context.Context, edit func(*command.Config) error) (afoot bool, err error) {
 	p, err := s.WaitPrimary(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	r := p.current()
 	if r == nil {
-		return mongoerr.Server(mongoerr.CodeNotWritablePrimary, "the primary was killed")
+		return false, mongoerr.Server(mongoerr.CodeNotWritablePrimary, "the primary was killed")
 	}
 	next := *r.Config()
 	next.Members = slices.Clone(next.Members)
 	if err := edit(&next); err != nil {
-		return err
+		return false, err
 	}
 	next.Version++
 	return r.Reconfigure(ctx, &next, false)

@@ -1,11 +1,14 @@
 package replset
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
@@ -23,12 +26,14 @@ type RolledBack struct {
 
 // RolledBack are the changes that member i has taken back since the set was started, the oldest first: one for each
 // document and rollback. With Options.Dir the documents are also in files, Dir/rollback/<namespace>/member<i>.<time>.bson,
-// one BSON document after the other; there they stay. It is nil for a member that does not exist.
+// one BSON document after the other; there they stay. The namespace is escaped there as in a URL, and where that is longer
+// than 200 bytes cut short, with a hash of the whole behind it. A member that cannot write them ends (DOWN) and keeps its
+// data; Kill and Restart have it try again. It is nil for a member that does not exist.
 func (s *Set) RolledBack(i int) []RolledBack {
-	if s.check(i) != nil {
+	m, err := s.at(i)
+	if err != nil {
 		return nil
 	}
-	m := s.Member(i)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return append([]RolledBack(nil), m.aside...)
@@ -58,13 +63,13 @@ func (m *Member) writeAside(lost []command.Lost) error {
 			byNS[l.NS] = append(byNS[l.NS], l.Doc...)
 		}
 	}
-	name := fmt.Sprintf("member%d.%s.bson", m.index, time.Now().UTC().Format("2006-01-02T15-04-05.000000000"))
+	name := fmt.Sprintf("member%d.%s", m.index, time.Now().UTC().Format("2006-01-02T15-04-05.000000000"))
 	for ns, docs := range byNS {
-		dir := filepath.Join(m.set.opt.Dir, "rollback", url.PathEscape(ns))
+		dir := filepath.Join(m.set.opt.Dir, "rollback", folderOf(ns))
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
-		f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		f, err := createNew(filepath.Join(dir, name), ".bson")
 		if err != nil {
 			return err
 		}
@@ -74,4 +79,30 @@ func (m *Member) writeAside(lost []command.Lost) error {
 		}
 	}
 	return nil
+}
+
+// folderOf is a name for the folder of a namespace that every file system takes: most end at 255 bytes.
+func folderOf(ns string) string {
+	const longest = 200
+	name := url.PathEscape(ns)
+	if len(name) <= longest {
+		return name
+	}
+	sum := sha256.Sum256([]byte(ns))
+	cut := name[:longest]
+	if i := strings.LastIndexByte(cut, '%'); i > longest-3 { // no half of an escape
+		cut = cut[:i]
+	}
+	return fmt.Sprintf("%s-%x", cut, sum[:8])
+}
+
+// createNew makes a file that was not there. Where two namespaces have one folder, as where case does not count, the name
+// may be taken.
+func createNew(path, ext string) (*os.File, error) {
+	for n, suffix := 1, ext; ; n, suffix = n+1, fmt.Sprintf(".%d%s", n, ext) {
+		f, err := os.OpenFile(path+suffix, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if !errors.Is(err, fs.ErrExist) {
+			return f, err
+		}
+	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
+	"github.com/sextantdb/sextant/replset/internal/command"
 )
 
 // lockedBuffer is a log that a test can read.
@@ -165,4 +166,72 @@ func TestRollbackWritesAFileBelowTheDataFolder(t *testing.T) {
 	if n != 2 {
 		t.Errorf("%d documents in the file; two were lost, and a deletion", n)
 	}
+}
+
+// TestRollbackOfANamespaceWithALongNameEnds: sixty letters of Cyrillic are 360 bytes in an escaped name.
+func TestRollbackOfANamespaceWithALongNameEnds(t *testing.T) {
+	long := strings.Repeat("заказы", 10)
+	for _, ns := range []string{"t." + long, "t." + long + "2", "t.c/../../x", "t." + strings.Repeat("l/", 120)} {
+		name := folderOf(ns)
+		if len(name) > 255 || strings.ContainsAny(name, "/\\") || strings.Contains(name, "%-") {
+			t.Errorf("%q becomes %q", ns, name)
+		}
+	}
+	if a, b := folderOf("t."+long), folderOf("t."+long+"2"); a == b {
+		t.Errorf("two namespaces share the folder %s", a)
+	}
+	dir := t.TempDir()
+	m := &Member{set: &Set{opt: Options{Dir: dir}}}
+	doc := bson.Raw{5, 0, 0, 0, 0}
+	lost := []command.Lost{{NS: "t." + long, Doc: doc}, {NS: "t.C", Doc: doc}, {NS: "t.c", Doc: doc}}
+	for range 2 {
+		if err := m.keepAside(lost); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files, _ := filepath.Glob(filepath.Join(dir, "rollback", "*", "*.bson")); len(files) != 6 {
+		t.Errorf("files %v", files)
+	}
+}
+
+// TestMemberThatCannotKeepAsideEnds: what it was to take back is still in its file, and is kept aside when that can be.
+func TestMemberThatCannotKeepAsideEnds(t *testing.T) {
+	dir := t.TempDir()
+	var log lockedBuffer
+	s := Run(t, Options{Members: 3, Dir: dir, ElectionTimeout: 300 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	old := primaryIndex(t, s)
+	c := dialRaw(t, s, old, "app")
+	c.must(t, "t", insert("kept", w(3)))
+	if err := os.WriteFile(filepath.Join(dir, "rollback"), nil, 0o600); err != nil { // where the folder should be
+		t.Fatal(err)
+	}
+	if err := s.Partition([]int{old}, slices.DeleteFunc([]int{0, 1, 2}, func(i int) bool { return i == old })); err != nil {
+		t.Fatal(err)
+	}
+	c.must(t, "t", bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: "lost"}}}},
+		{Key: "writeConcern", Value: bson.D{{Key: "w", Value: 1}, {Key: "j", Value: true}}}})
+	within(t, 5*time.Second, "another primary", func() bool { q := s.Primary(); return q != nil && q.Index() != old })
+	d := dialRaw(t, s, primaryIndex(t, s), "app")
+	d.must(t, "t", insert("new", majority()))
+	s.Heal()
+	within(t, 10*time.Second, "the member's end", func() bool { return s.Member(old).State() == "DOWN" })
+	if n := strings.Count(log.String(), "cannot be kept aside"); n != 1 {
+		t.Errorf("%d lines say so:\n%s", n, log.String())
+	}
+	if err := s.AwaitReplication(t.Context()); err != nil { // of the others
+		t.Error(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "rollback")); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []func(int) error{s.Kill, s.Restart} {
+		if err := step(old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	within(t, 10*time.Second, "rollback", func() bool { return len(s.RolledBack(old)) == 1 })
+	if id, _ := s.RolledBack(old)[0].ID.StringValueOK(); id != "lost" {
+		t.Errorf("kept aside: %v", s.RolledBack(old))
+	}
+	d.must(t, "t", insert("last", w(3)))
 }

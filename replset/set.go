@@ -27,7 +27,7 @@ type Set struct {
 
 	mu      sync.Mutex // guards all below
 	closed  bool
-	members []*Member       // append only
+	members []*Member       // the last may go again: see AddMember
 	cfg     *command.Config // the newest that was seen in force
 }
 
@@ -79,6 +79,9 @@ func (s *Set) found(ctx context.Context, anyNumber bool) error {
 		return err
 	}
 	for i, p := range f.places {
+		if p.Host == "" {
+			continue
+		}
 		if err := s.tls.certify(i, hostOf(p.Host), Certificate{}); err != nil {
 			closeAll(listeners)
 			f.close()
@@ -125,11 +128,15 @@ func newUsers(list []User) (*command.Users, error) {
 // addresses. It puts them into the places.
 func (s *Set) listen(ctx context.Context, f *folders) ([]net.Listener, error) {
 	listeners := make([]net.Listener, len(f.places))
+	var had []string
+	for _, p := range f.places {
+		had = append(had, p.Host)
+	}
 	for i := range f.places {
 		if f.before != nil && f.before.At(f.places[i].Host) == nil {
 			continue // it has been removed
 		}
-		l, host, err := s.listenFor(ctx, f.places[i], i)
+		l, host, err := s.listenFor(ctx, f.places[i], i, had)
 		if err != nil {
 			closeAll(listeners)
 			return nil, err
@@ -139,13 +146,13 @@ func (s *Set) listen(ctx context.Context, f *folders) ([]net.Listener, error) {
 	return listeners, nil
 }
 
-// listenFor listens where member i is to be, and returns the address to advertise.
-func (s *Set) listenFor(ctx context.Context, p command.Place, i int) (net.Listener, string, error) {
+// listenFor listens where member i is to be, and returns the address to advertise. others are the addresses of the others.
+func (s *Set) listenFor(ctx context.Context, p command.Place, i int, others []string) (net.Listener, string, error) {
 	name, at := p.Name, s.opt.Host
 	if _, real := s.opt.Network.(tcp); !real && name != "" {
 		at = name // a network of names
 	}
-	l, err := s.listenAt(ctx, at, p, i)
+	l, err := s.listenAt(ctx, at, p, i, others)
 	if err != nil {
 		return nil, "", fmt.Errorf("replset: member %d cannot listen: %w", i, err)
 	}
@@ -250,7 +257,7 @@ func (s *Set) firstElection(ctx context.Context) error {
 		if p := s.Primary(); p != nil {
 			return s.settled(p)
 		}
-		if time.Since(tried) > s.opt.ElectionTimeout {
+		if tried.IsZero() || time.Since(tried) > s.opt.ElectionTimeout {
 			tried = time.Now()
 			if r := best.current(); r != nil {
 				_ = r.StandForElection(ctx, true)
@@ -358,7 +365,8 @@ func (s *Set) URI() string {
 	return "mongodb://" + strings.Join(hosts, ",") + "/?replicaSet=" + strings.ReplaceAll(url.QueryEscape(s.opt.SetName), "+", "%20") + s.tls.options()
 }
 
-// Members are all members that the set has had, in the order in which they came: removed ones stay in the list.
+// Members are all members that the set has had, in the order in which they came: removed ones stay in the list. One that
+// AddMember could not add after all leaves it again.
 func (s *Set) Members() []*Member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -396,9 +404,11 @@ func (s *Set) WaitPrimary(ctx context.Context) (*Member, error) {
 	return p, err
 }
 
-// AwaitReplication waits until every running member that holds data and is not delayed has all that the primary has.
+// AwaitReplication waits until every running member that holds data and is not delayed has all that the primary has. A
+// member that is too stale for that, so that it would wait for ever, is an error that says so.
 func (s *Set) AwaitReplication(ctx context.Context) error {
-	return s.until(ctx, "waiting for replication", func() bool {
+	var stale error
+	err := s.until(ctx, "waiting for replication", func() bool {
 		p := s.Primary()
 		if p == nil {
 			return false
@@ -407,13 +417,20 @@ func (s *Set) AwaitReplication(ctx context.Context) error {
 		if lead == nil {
 			return false
 		}
-		cfg := s.config()
+		cfg, all := s.config(), true
 		for _, m := range s.Members() {
 			r, mine := m.current(), cfg.At(m.addr)
-			if r != nil && m != p && mine != nil && !mine.Arbiter && mine.Delay == 0 && !r.HasAllOf(lead) {
-				return false
+			if r == nil || r.Ended() || m == p || mine == nil || mine.Arbiter || mine.Delay != 0 {
+				continue
 			}
+			if r.TooStaleFor(lead) {
+				stale = fmt.Errorf("replset: waiting for replication: member %d (%s) is %s and stays so: it is too stale, since the primary's oplog, "+
+					"of %d entries, begins after its newest entry; Kill, Wipe and Restart have it copy all data", m.index, m.addr, r.Role(), lead.OplogLength())
+				return true
+			}
+			all = all && r.HasAllOf(lead)
 		}
-		return true
+		return all
 	})
+	return cmp.Or(err, stale)
 }

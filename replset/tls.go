@@ -169,13 +169,14 @@ func (s *Set) TLSFiles() (caFile, clientFile string) {
 // next connections get to see it; those that are open stay. The zero Certificate is a good one again. The other members
 // know each other by what they were given, and go on.
 func (s *Set) Certify(i int, c Certificate) error {
-	if err := s.check(i); err != nil {
+	m, err := s.at(i)
+	if err != nil {
 		return err
 	}
 	if s.tls == nil {
 		return errors.New("replset: the set does not speak TLS")
 	}
-	if err := s.tls.certify(i, hostOf(s.Member(i).addr), c); err != nil {
+	if err := s.tls.certify(i, hostOf(m.addr), c); err != nil {
 		return fmt.Errorf("replset: certificate of member %d: %w", i, err)
 	}
 	return nil

@@ -26,6 +26,7 @@ func (f *following) begin(lc *linkConn) error {
 		return errors.New("the source has no oplog yet")
 	}
 	if note, _ := entries[0].Lookup("o", "msg").StringValueOK(); note == initiating && len(entries) <= short {
+		f.born = store.EntryOpTime(entries[len(entries)-1])
 		return nil
 	}
 	return f.initialSync()

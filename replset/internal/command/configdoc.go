@@ -72,6 +72,9 @@ func configDocument(cfg *Config) bson.D {
 	}
 }
 
+// maxMillis is the longest time-out, 24 days and some, that a configuration tells.
+const maxMillis = math.MaxInt32
+
 // seconds is a delay as a server shows it; the fraction that only sets of this package know is a double.
 func seconds(d time.Duration) any {
 	if d%time.Second == 0 {
@@ -175,7 +178,7 @@ func (c *configReader) member(d bson.Raw) MemberConfig {
 				c.fail("a member without indexes is not supported here")
 			}
 		case "secondaryDelaySecs", "slaveDelay":
-			mc.Delay = time.Duration(c.number(key, v) * float64(time.Second))
+			mc.Delay = c.delay(key, v)
 		case "tags":
 			mc.Tags = c.tags(v)
 		case "horizons", "newlyAdded":
@@ -212,7 +215,7 @@ func (c *configReader) setting(cfg *Config, key string, v bson.RawValue) {
 		if n := c.number(key, v); n >= 0 {
 			cfg.CatchUpTimeout = c.millis(key, v, 0)
 		} else {
-			cfg.CatchUpTimeout = time.Duration(maxSeconds) * time.Second // -1: for ever
+			cfg.CatchUpTimeout = maxMillis * time.Millisecond // -1: for ever
 		}
 	case "getLastErrorModes":
 		d, ok := v.DocumentOK()
@@ -252,10 +255,16 @@ func (c *configReader) number(key string, v bson.RawValue) float64 {
 
 func (c *configReader) millis(key string, v bson.RawValue, least float64) time.Duration {
 	n := c.number(key, v)
-	if n < least || n > maxSeconds*1000 {
+	if n < least || n > maxMillis {
 		c.fail("%s field value of %v is out of range", key, n)
 	}
 	return time.Duration(n * float64(time.Millisecond))
+}
+
+// delay reads seconds. What no duration can hold becomes the longest, which is too long for a member.
+func (c *configReader) delay(key string, v bson.RawValue) time.Duration {
+	const most = float64(math.MaxInt64 / 2)
+	return time.Duration(min(max(c.number(key, v)*float64(time.Second), -most), most))
 }
 
 func (c *configReader) text(key string, v bson.RawValue) string {

@@ -154,8 +154,7 @@ func (c *Conn) answer(msg []byte, packed compress.ID) bool {
 	}
 	begun := time.Now()
 	c.noteMetadata(r)
-	half := c.m.opt.Faults.delay(c) / 2
-	if way := half + c.m.opt.Faults.travel(c, len(msg)); way > 0 && !pause(c.ctx, begun.Add(way)) {
+	if !c.m.opt.Faults.onTheWay(c.ctx, c, begun, len(msg), true) {
 		return false
 	}
 	for {
@@ -170,8 +169,7 @@ func (c *Conn) answer(msg []byte, packed compress.ID) bool {
 			return false
 		}
 		more := env.exhaust && rep.err == nil && r.streams()
-		// The way back takes the other half, and makes up for a sleep that was too long on the way in.
-		if half > 0 && !pause(c.ctx, time.Now().Add(half)) {
+		if !c.m.opt.Faults.onTheWay(c.ctx, c, time.Now(), 0, true) { // the other half of the delay
 			return false
 		}
 		if c.m.opt.Faults.awake(c.ctx) != nil {
@@ -204,17 +202,25 @@ func (c *Conn) serving(r *Request) *Member {
 
 // pause waits until t; false means that ctx ended first.
 func pause(ctx context.Context, t time.Time) bool {
+	_, alive := pauseUnless(ctx, t, nil)
+	return alive
+}
+
+// pauseUnless waits until t, or until other is closed: reached says that it is t. alive is false when ctx ended first.
+func pauseUnless(ctx context.Context, t time.Time, other <-chan struct{}) (reached, alive bool) {
 	d := time.Until(t)
 	if d <= 0 {
-		return ctx.Err() == nil
+		return true, ctx.Err() == nil
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
+		return true, true
+	case <-other:
+		return false, true
 	case <-ctx.Done():
-		return false
+		return false, false
 	}
 }
 

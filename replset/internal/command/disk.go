@@ -187,6 +187,14 @@ func (d *Disk) Stored(like *Config) (*Config, error) {
 	return cfg, nil
 }
 
+// Blank reports whether the disk has neither data nor a configuration, and never had since it was opened: it may have a
+// vote, and a place.
+func (d *Disk) Blank() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.config == nil && d.stored == nil && d.store.Latest().OpTime().IsZero()
+}
+
 // newer is the configuration on the disk if it is newer than c, else c.
 func (d *Disk) newer(c *Config) *Config {
 	d.mu.Lock()
@@ -255,7 +263,7 @@ func (m *Member) keep() {
 	for {
 		changed := m.Store.Changed()
 		if err := m.disk.journal.Sync(); err != nil {
-			m.fail(err)
+			m.fail("its data file fails", err)
 			return
 		}
 		m.wrote()
@@ -268,9 +276,9 @@ func (m *Member) keep() {
 }
 
 // fail ends a member that cannot keep its promises any more, as a crash would: what it has not synced it has not confirmed.
-func (m *Member) fail(err error) {
+func (m *Member) fail(why string, err error) {
 	if !m.closing() {
-		m.log.Error("the member ends: its data file fails", "member", m.self, "error", err)
+		m.log.Error("the member ends: "+why, "member", m.self, "error", err)
 	}
 	m.stop(true)
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ type Faults struct {
 	mu      sync.Mutex    // guards all below
 	hung    chan struct{} // non-nil while the member hangs; closed at the end
 	all     time.Duration
+	paced   chan struct{} // closed and replaced when a delay or a rate changes; nil until somebody waits for that
 	byApp   map[string]time.Duration
 	blocked map[int]chan struct{} // members that cannot be reached; closed when they can
 	lag     chan struct{}         // non-nil while the member applies nothing; closed at the end
@@ -48,15 +50,58 @@ func (f *Faults) Hang(on bool) {
 func (f *Faults) Delay(d time.Duration, apps ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	defer f.repace()
 	if len(apps) == 0 {
 		f.all = d
 		return
 	}
-	if f.byApp == nil {
-		f.byApp = map[string]time.Duration{}
+	f.byApp = own(f.byApp, d, apps)
+}
+
+// own gives applications a delay or a rate of their own; with 0 they have none of their own any more.
+func own[N time.Duration | int64](of map[string]N, n N, apps []string) map[string]N {
+	if of == nil {
+		of = map[string]N{}
 	}
 	for _, app := range apps {
-		f.byApp[app] = d
+		if n == 0 {
+			delete(of, app)
+			continue
+		}
+		of[app] = n
+	}
+	return of
+}
+
+// repace wakes all that is under way: it may be there already now. The caller holds mu.
+func (f *Faults) repace() {
+	if f.paced != nil {
+		close(f.paced)
+		f.paced = nil
+	}
+}
+
+// onTheWay waits while a message of a connection is under way, since begun: half of the round trip's delay, if delayed, and
+// what its length takes on a slow link. When either is changed meanwhile, that counts for this message too. It is false
+// when ctx ends first.
+func (f *Faults) onTheWay(ctx context.Context, c *Conn, begun time.Time, size int, delayed bool) bool {
+	for {
+		f.mu.Lock()
+		way := f.travel(c, size)
+		if delayed {
+			way += min(f.delay(c)/2, math.MaxInt64-way)
+		}
+		if f.paced == nil && way > 0 {
+			f.paced = make(chan struct{})
+		}
+		paced := f.paced
+		f.mu.Unlock()
+		if way <= 0 {
+			return true
+		}
+		if there, alive := pauseUnless(ctx, begun.Add(way), paced); there || !alive {
+			return alive
+		}
 	}
 }
 
@@ -156,22 +201,16 @@ func (f *Faults) cutAt(c *Conn, size int) (through int, end bool) {
 func (f *Faults) Throttle(n int64, apps ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	defer f.repace()
 	if len(apps) == 0 {
 		f.rate = n
 		return
 	}
-	if f.rateOf == nil {
-		f.rateOf = map[string]int64{}
-	}
-	for _, app := range apps {
-		f.rateOf[app] = n
-	}
+	f.rateOf = own(f.rateOf, n, apps)
 }
 
-// travel is how long a message of a connection is under way because its link is slow.
+// travel is how long a message of a connection is under way because its link is slow. The caller holds mu.
 func (f *Faults) travel(c *Conn, size int) time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	rate, own := f.rateOf[c.App]
 	if !own && !c.internal {
 		rate = f.rate
@@ -214,10 +253,9 @@ func (f *Faults) current(ctx context.Context) error {
 	}
 }
 
-// delay is how long the round trips of a connection take. Other members are near unless their name is given.
+// delay is how long the round trips of a connection take. Other members are near unless their name is given. The caller
+// holds mu.
 func (f *Faults) delay(c *Conn) time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if d, ok := f.byApp[c.App]; ok {
 		return d
 	}

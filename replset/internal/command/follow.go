@@ -1,9 +1,11 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,6 +26,7 @@ type following struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	news   chan struct{} // capacity 1: something was applied
+	born   store.OpTime  // what the source had when this member began without data; run's
 	left   []repl.Event  // what the owner could not be told since it waited for the end; run's, and the owner's after it
 }
 
@@ -153,7 +156,7 @@ func (f *following) more(lc *linkConn, cursor int64) ([]bson.Raw, int64, error) 
 }
 
 func (f *following) demand(lc *linkConn, db string, cmd bson.D) (bson.Raw, error) {
-	if err := f.m.opt.Faults.reach(f.ctx, f.link.to); err != nil {
+	if err := f.m.opt.Faults.reach(f.ctx, f.link.to()); err != nil {
 		return nil, err
 	}
 	reply, err := lc.roundTrip(f.ctx, db, cmd)
@@ -221,11 +224,15 @@ func (f *following) apply(entries []bson.Raw) error {
 	return nil
 }
 
-// ripe waits until the first entry may be applied and says how many may.
+// ripe waits until the first entry may be applied and says how many may. What a delayed member is born with it takes at
+// once: it is late from then on, and not without data for as long as its delay.
 func (f *following) ripe(entries []bson.Raw) (int, error) {
 	delay := f.m.state.Load().self().Delay
 	if delay == 0 {
 		return len(entries), nil
+	}
+	if first := slices.IndexFunc(entries, func(e bson.Raw) bool { return f.born.Less(store.EntryOpTime(e)) }); first != 0 {
+		return cmp.Or(max(first, 0), len(entries)), nil
 	}
 	wall := func(e bson.Raw) time.Time {
 		t, _ := e.Lookup("wall").TimeOK()

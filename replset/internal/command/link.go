@@ -22,7 +22,6 @@ import (
 type link struct {
 	m    *Member
 	host string
-	to   int // the number by which faults know the other, -1 if they do not
 
 	mu     sync.Mutex // guards all below
 	idle   []*linkConn
@@ -31,11 +30,15 @@ type link struct {
 }
 
 func newLink(m *Member, host string) *link {
-	l := &link{m: m, host: host, to: -1, open: map[*linkConn]struct{}{}}
-	if m.opt.IndexOf != nil {
-		l.to = m.opt.IndexOf(host)
+	return &link{m: m, host: host, open: map[*linkConn]struct{}{}}
+}
+
+// to is the number by which faults know the other, -1 if they do not. It may have come after the link.
+func (l *link) to() int {
+	if l.m.opt.IndexOf == nil {
+		return -1
 	}
-	return l
+	return l.m.opt.IndexOf(l.host)
 }
 
 // links are a member's links by the others' addresses.
@@ -110,7 +113,7 @@ func (l *link) call(ctx context.Context, db string, cmd bson.D) (bson.Raw, error
 
 // take returns an idle connection or makes one.
 func (l *link) take(ctx context.Context) (lc *linkConn, fresh bool, err error) {
-	if err := l.m.opt.Faults.reach(ctx, l.to); err != nil {
+	if err := l.m.opt.Faults.reach(ctx, l.to()); err != nil {
 		return nil, false, err
 	}
 	l.mu.Lock()
@@ -145,7 +148,7 @@ func (l *link) connect(ctx context.Context) (*linkConn, error) { return l.introd
 func (l *link) pinned(ctx context.Context) (*linkConn, error) { return l.introduce(ctx, true) }
 
 func (l *link) introduce(ctx context.Context, copies bool) (*linkConn, error) {
-	if err := l.m.opt.Faults.reach(ctx, l.to); err != nil {
+	if err := l.m.opt.Faults.reach(ctx, l.to()); err != nil {
 		return nil, err
 	}
 	nc, err := l.m.opt.Dial(ctx, l.host)
@@ -157,7 +160,7 @@ func (l *link) introduce(ctx context.Context, copies bool) (*linkConn, error) {
 	}
 	lc := &linkConn{l: l, nc: nc, br: bufio.NewReader(nc)}
 	l.mu.Lock()
-	if l.closed || l.m.opt.Faults.Cut(l.to) {
+	if l.closed || l.m.opt.Faults.Cut(l.to()) {
 		l.mu.Unlock()
 		shut(raw(nc))
 		return nil, errLinkClosed
@@ -210,7 +213,7 @@ func (l *link) close() {
 // CutLinks closes the connections to the members that the faults block.
 func (m *Member) CutLinks() {
 	for _, l := range m.allLinks() {
-		if m.opt.Faults.Cut(l.to) {
+		if m.opt.Faults.Cut(l.to()) {
 			l.cut()
 		}
 	}

@@ -103,6 +103,7 @@ type Member struct {
 	progress  atomic.Pointer[progress]
 	following *following   // the owner's alone
 	owed      []repl.Event // the owner's alone: events that the last following left
+	kept      lostRange    // the following's alone: what the last rollback has kept aside
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc

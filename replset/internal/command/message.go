@@ -141,7 +141,7 @@ var greetings = map[string]bool{"hello": true, "ismaster": true, "saslstart": tr
 
 // send writes a message, through the faults that a link can have.
 func (c *Conn) send(msg []byte, greeting bool) bool {
-	if way := c.m.opt.Faults.travel(c, len(msg)); way > 0 && !pause(c.ctx, time.Now().Add(way)) {
+	if !c.m.opt.Faults.onTheWay(c.ctx, c, time.Now(), len(msg), false) {
 		return false
 	}
 	if !greeting {

@@ -36,7 +36,8 @@ func replSetReconfig(ctx context.Context, m *Member, r *Request) (bson.D, error)
 	if err != nil {
 		return nil, mongoerr.Server(mongoerr.CodeInvalidReplicaSetConfig, "%v", err)
 	}
-	return nil, m.Reconfigure(ctx, cfg, force)
+	_, err = m.Reconfigure(ctx, cfg, force)
+	return nil, err
 }
 
 func mayReconfigure(st *topology, force bool) error {
@@ -52,14 +53,17 @@ func mayReconfigure(st *topology, force bool) error {
 
 // Reconfigure replaces the set's configuration by cfg, whose version must be higher, and waits until a majority has it.
 // With force any member does so, without asking or waiting for anybody: what a majority had committed may be lost.
-func (m *Member) Reconfigure(ctx context.Context, cfg *Config, force bool) error {
+//
+// With an error, afoot says that this member may have had the new configuration, so that it may still come into force;
+// else it is certain that it will not.
+func (m *Member) Reconfigure(ctx context.Context, cfg *Config, force bool) (afoot bool, err error) {
 	if !m.reconfiguring.CompareAndSwap(false, true) {
-		return mongoerr.Server(CodeConfigInProgress, "Cannot run replSetReconfig because the node is currently updating its configuration")
+		return false, mongoerr.Server(CodeConfigInProgress, "Cannot run replSetReconfig because the node is currently updating its configuration")
 	}
 	defer m.reconfiguring.Store(false)
 	st := m.state.Load()
 	if err := mayReconfigure(st, force); err != nil {
-		return err
+		return false, err
 	}
 	next := *cfg
 	if force {
@@ -69,20 +73,20 @@ func (m *Member) Reconfigure(ctx context.Context, cfg *Config, force bool) error
 		next.Term = st.Term
 	}
 	if err := compatible(st, &next, force, m.Addr()); err != nil {
-		return err
+		return false, err
 	}
 	if force {
 		_, err := m.ask(ctx, repl.Reconfig{Config: &next})
-		return err
+		return err != nil && ctx.Err() == nil, err
 	}
 	if err := m.awaitSettled(ctx, st); err != nil {
-		return err
+		return false, err
 	}
 	if err := m.quorum(ctx, &next); err != nil {
-		return err
+		return false, err
 	}
 	if _, err := m.ask(ctx, repl.Reconfig{Config: &next, Lead: st.Term}); err != nil {
-		return err
+		return m.closing(), err // one that was asked and has ended meanwhile may have kept it before
 	}
 	return m.awaitConfig(ctx, &next)
 }
@@ -161,38 +165,38 @@ func (m *Member) awaitSettled(ctx context.Context, st *topology) error {
 		select {
 		case <-p.changed:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return fmt.Errorf("waiting until a majority has the present configuration %v: %w", st.Config.ID(), context.Cause(ctx))
 		case <-timer.C:
 			return mongoerr.Server(CodeConfigNotCommitted, "Cannot run replSetReconfig because the current config: %v is not majority committed.", st.Config.ID())
 		}
 	}
 }
 
-// awaitConfig waits until a majority has next.
-func (m *Member) awaitConfig(ctx context.Context, next *Config) error {
+// awaitConfig waits until a majority has next, which this member was asked to take. afoot is as in Reconfigure.
+func (m *Member) awaitConfig(ctx context.Context, next *Config) (afoot bool, err error) {
 	for {
 		p, st := m.progress.Load(), m.state.Load()
 		switch {
 		case st.Config.ID().Less(next.ID()):
-			return mongoerr.Server(mongoerr.CodeNotWritablePrimary, "the primary stepped down before it could change the configuration")
+			return false, mongoerr.Server(mongoerr.CodeNotWritablePrimary, "the primary stepped down before it could change the configuration")
 		case p.Holds && p.Config == next, next.ID().Less(st.Config.ID()) && st.Config.Version == next.Version:
-			return nil
+			return false, nil
 		case !st.Writable || st.Config != next:
-			return mongoerr.Server(mongoerr.CodePrimarySteppedDown, "the primary stepped down while the new configuration %v was on its way to a majority: it may or may not come into force", next.ID())
+			return true, mongoerr.Server(mongoerr.CodePrimarySteppedDown, "the primary stepped down while the new configuration %v was on its way to a majority: it may or may not come into force", next.ID())
 		}
 		select {
 		case <-p.changed:
 		case <-st.changed:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return true, fmt.Errorf("the new configuration %v was on its way to a majority and may or may not come into force: %w", next.ID(), context.Cause(ctx))
 		}
 	}
 }
 
 // quorum asks all other members of a configuration whether they would take part: a majority of the voters must, and one
 // that may become primary.
-func (m *Member) quorum(ctx context.Context, next *Config) error {
-	ctx, cancel := context.WithTimeout(ctx, m.patience())
+func (m *Member) quorum(asked context.Context, next *Config) error {
+	ctx, cancel := context.WithTimeout(asked, m.patience())
 	defer cancel()
 	errs := make([]error, len(next.Members))
 	var wg sync.WaitGroup
@@ -206,6 +210,9 @@ func (m *Member) quorum(ctx context.Context, next *Config) error {
 		}
 	}
 	wg.Wait()
+	if asked.Err() != nil { // what the members said or did not say means nothing then
+		return fmt.Errorf("asking the members whether they would take part in the new configuration %v: %w", next.ID(), context.Cause(asked))
+	}
 	votes, electable := 0, false
 	var yes, no []string
 	for i, mc := range next.Members {

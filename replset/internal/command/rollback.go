@@ -50,14 +50,24 @@ func (f *following) rollBack(lc *linkConn) error {
 	return errors.New("rolled back: pulling begins anew")
 }
 
-// keepAside hands what is about to be taken back to whoever keeps it.
+// keepAside hands what is about to be taken back to whoever keeps it, once, however often the rollback must begin anew.
+//
+// Where it cannot be kept, the member ends, as when its data file fails: these are the last copies of those documents, and
+// they are still in that file. Going on would lose them, and trying again and again would not bring the room on the disk.
 func (f *following) keepAside(to store.OpTime) error {
-	lost := f.m.Store.Latest().LostAfter(to)
-	if len(lost) == 0 || f.m.opt.KeepAside == nil {
+	m := f.m
+	sn := m.Store.Latest()
+	if kept := (lostRange{sn.OpTime(), to}); m.opt.KeepAside == nil || m.kept == kept {
 		return nil
-	}
-	if err := f.m.opt.KeepAside(lost); err != nil {
-		return fmt.Errorf("keep what a rollback takes back: %w", err)
+	} else if lost := sn.LostAfter(to); len(lost) > 0 {
+		if err := m.opt.KeepAside(lost); err != nil {
+			m.fail("what a rollback takes back cannot be kept aside", err)
+			return fmt.Errorf("keep what a rollback takes back: %w", err)
+		}
+		m.kept = kept
 	}
 	return nil
 }
+
+// lostRange is what a rollback takes back: the entries after to, up to from.
+type lostRange struct{ from, to store.OpTime }

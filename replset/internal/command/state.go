@@ -103,7 +103,7 @@ func (m *Member) step(ev repl.Event) (answers []repl.Effect) {
 		switch e := e.(type) {
 		case repl.SaveVote:
 			if err := m.disk.saveVote(e.Vote); err != nil {
-				m.fail(err)
+				m.fail("its data file fails", err)
 				return nil // what was to follow the vote must not
 			}
 		case repl.HeartbeatAnswer, repl.VoteAnswer:
@@ -158,7 +158,7 @@ func (m *Member) publish() {
 	t, oldT := m.node.Topology(), m.state.Load()
 	if t.Config != oldT.Config {
 		if err := m.disk.SaveConfig(t.Config); err != nil {
-			m.fail(err)
+			m.fail("its data file fails", err)
 		}
 		m.cutStrangers(t.Config)
 	}
@@ -256,12 +256,12 @@ func (m *Member) WritablePrimary() (term int64, ok bool) {
 	return st.Term, st.Writable && !m.closing()
 }
 
-// Follows reports whether the member knows another one as primary and, unless it is an arbiter or delayed, has data.
+// Follows reports whether the member knows another one as primary and, unless it is an arbiter, has data.
 func (m *Member) Follows(primary *Member) bool {
 	st := m.state.Load()
 	p := st.Config.Member(st.Primary)
 	return p != nil && p.Host == primary.Addr() &&
-		(st.Role == repl.RoleSecondary || st.Role == repl.RoleArbiter || st.Role == repl.RoleRecover || st.self().Delay > 0)
+		(st.Role == repl.RoleSecondary || st.Role == repl.RoleArbiter || st.Role == repl.RoleRecover)
 }
 
 // HasAllOf reports whether the member has everything that another one has.
@@ -269,6 +269,18 @@ func (m *Member) HasAllOf(other *Member) bool {
 	return !m.Store.Latest().OpTime().Less(other.Store.Latest().OpTime()) &&
 		!m.progress.Load().Applied.Less(other.progress.Load().Applied)
 }
+
+// TooStaleFor reports whether the member has found that it can not go on, and other's oplog does not help it either.
+func (m *Member) TooStaleFor(other *Member) bool {
+	if m.state.Load().Role != repl.RoleRecover {
+		return false
+	}
+	mine, first := m.Store.Latest().OpTime(), other.Store.Latest().Collection(store.OplogNS).FirstRecord()
+	return !mine.IsZero() && recordOf(mine.TS) < first
+}
+
+// OplogLength is how many entries the member's oplog holds.
+func (m *Member) OplogLength() int64 { return m.Store.Latest().Collection(store.OplogNS).Count() }
 
 // Unreachable tells which members did not answer the last heartbeat, and why; "" if all did.
 func (m *Member) Unreachable() string {

@@ -116,6 +116,9 @@ func (c *Config) At(host string) *MemberConfig {
 // MaxMembers is how many members a set may have.
 const MaxMembers = 7
 
+// maxDelay is the longest delay of a member, as on a server.
+const maxDelay = 366 * 24 * time.Hour
+
 // Validate refuses what a replica set's configuration may not say.
 func (c *Config) Validate() error {
 	if n := len(c.Members); n < 1 || n > MaxMembers {
@@ -163,6 +166,8 @@ func (m MemberConfig) validate() error {
 		return fmt.Errorf("priority must be 0 when slaveDelay is used")
 	case m.Delay < 0:
 		return fmt.Errorf("the delay of %v is negative", m.Delay)
+	case m.Delay > maxDelay:
+		return fmt.Errorf("the delay of %v is longer than %d days", m.Delay, maxDelay/(24*time.Hour))
 	case m.Votes == 0 && m.Priority != 0:
 		return fmt.Errorf("priority must be 0 when non-voting (votes:0)")
 	}

@@ -1,6 +1,7 @@
 package repl
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,16 +14,21 @@ func checkSetName(name string) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("the set has no name")
-	case unprintable(name), strings.Contains(name, "/"): // "name/host,host" is how old tools write a set
-		return fmt.Errorf("the set name %q may hold neither a slash nor control characters", name)
+	case strings.Contains(name, "/"): // "name/host,host" is how old tools write a set
+		return fmt.Errorf("the set name %q may hold no slash", name)
+	case unprintable(name) != "":
+		return fmt.Errorf("the set name %q %s", name, unprintable(name))
 	}
 	return nil
 }
 
 // checkHost refuses what no connection string can hold as a host.
 func checkHost(host string) error {
-	if host == "" || unprintable(host) || strings.ContainsAny(host, " /,@?#") {
+	if host == "" || strings.ContainsAny(host, " /,@?#") {
 		return fmt.Errorf("%q is no host:port", host)
+	}
+	if why := unprintable(host); why != "" {
+		return fmt.Errorf("the host %q %s", host, why)
 	}
 	return nil
 }
@@ -33,23 +39,36 @@ func (m MemberConfig) checkTags() error {
 		return fmt.Errorf("an arbiter cannot have tags")
 	}
 	for _, t := range m.Tags {
-		if t.Name == "" || unprintable(t.Name) || unprintable(t.Value) {
-			return fmt.Errorf("the tag %q: %q has no name, or holds control characters", t.Name, t.Value)
+		if t.Name == "" {
+			return fmt.Errorf("the tag with the value %q has no name", t.Value)
+		}
+		if why := cmp.Or(unprintable(t.Name), unprintable(t.Value)); why != "" {
+			return fmt.Errorf("the tag %q: %q %s", t.Name, t.Value, why)
 		}
 	}
 	return nil
 }
 
-func unprintable(s string) bool {
-	return !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl)
+// unprintable says what is wrong with a text that somebody has to print, or send; "" if nothing is.
+func unprintable(s string) string {
+	switch {
+	case !utf8.ValidString(s):
+		return "is not valid UTF-8"
+	case strings.ContainsFunc(s, unicode.IsControl):
+		return "holds control characters"
+	}
+	return ""
 }
 
 // checkModes refuses write concern modes without a meaning. One that asks for more values than there are stays, as on a
 // server: more members may come.
 func (c *Config) checkModes() error {
 	for name, mode := range c.Modes {
-		if name == "" || name == "majority" || unprintable(name) {
+		if name == "" || name == "majority" {
 			return fmt.Errorf("a write concern mode cannot be called %q", name)
+		}
+		if why := unprintable(name); why != "" {
+			return fmt.Errorf("the name of the write concern mode %q %s", name, why)
 		}
 		if len(mode) == 0 {
 			return fmt.Errorf("the write concern mode %s asks for no tag", name)

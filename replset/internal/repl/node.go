@@ -94,7 +94,8 @@ func New(cfg *Config, host string, vote Vote, applied OpTime, now time.Time, rnd
 	return n
 }
 
-// meetPeers makes the list of the others, keeping what is known of those that stay.
+// meetPeers makes the list of the others, keeping what is known of those that stay. Who is new has an election timeout to
+// be heard from: else a member that joins a primary of one would depose it.
 func (n *Node) meetPeers(now time.Time) {
 	old := n.peers
 	n.peers = map[int]*peer{}
@@ -104,7 +105,7 @@ func (n *Node) meetPeers(now time.Time) {
 		}
 		p := old[m.ID]
 		if p == nil || p.host != m.Host {
-			p = &peer{host: m.Host, role: RoleUnknown, source: None, next: now}
+			p = &peer{host: m.Host, role: RoleUnknown, source: None, next: now, heard: now}
 		}
 		n.peers[m.ID] = p
 	}

@@ -30,6 +30,11 @@ func (n *Node) onReconfig(ev Reconfig, now time.Time, out *effects) {
 			n.follow(now)
 		}
 	}
+	if ev.Lead != 0 { // a majority has just said that it takes part: the lease begins anew, as with an election
+		for _, p := range n.peers {
+			p.heard = now
+		}
+	}
 	if was == None {
 		n.expectPrimary(now)
 	}

@@ -87,6 +87,61 @@ func TestPrimaryWithoutMajorityStepsDown(t *testing.T) {
 	}
 }
 
+// TestNewMemberDoesNotDeposeAPrimaryOfOne: it has an election timeout to be heard from, and no longer.
+func TestNewMemberDoesNotDeposeAPrimaryOfOne(t *testing.T) {
+	at := time.Unix(1000, 0)
+	alone := &Config{SetName: "rs0", Version: 1, Members: []MemberConfig{{Host: "a", Priority: 1, Votes: 1}},
+		ElectionTimeout: time.Second, HeartbeatInterval: time.Second / 5, CatchUpTimeout: time.Second}
+	n := New(alone, "a", Vote{For: None}, OpTime{}, at, func() float64 { return 0 })
+	for _, e := range n.Step(StepUp{SkipDryRun: true}, at) {
+		if d, ok := e.(Drain); ok {
+			n.Step(Drained{OpTime: OpTime{TS: bson.Timestamp{T: 1, I: 1}, Term: d.Term}}, at)
+		}
+	}
+	two := *alone
+	two.Version, two.Term = 2, 1
+	two.Members = append(two.Members[:1:1], MemberConfig{ID: 1, Host: "b", Priority: 1, Votes: 1})
+	at = at.Add(time.Hour)
+	n.Step(Reconfig{Config: &two, Lead: 1}, at)
+	if top := n.Topology(); !top.Writable || top.Config.Version != 2 {
+		t.Fatalf("after the change it is %v with configuration %v", top.Role, top.Config.ID())
+	}
+	n.Step(Tick{}, at.Add(999*time.Millisecond))
+	if !n.Topology().Writable {
+		t.Error("deposed before the new member had its time")
+	}
+	n.Step(Tick{}, at.Add(time.Second))
+	if n.Topology().Writable {
+		t.Error("one of two, and still primary")
+	}
+}
+
+// TestRemovalOfTheMemberThatWasHeardLeavesThePrimary: the other has said that it takes part in the configuration of two,
+// and has not come to answer a heartbeat yet.
+func TestRemovalOfTheMemberThatWasHeardLeavesThePrimary(t *testing.T) {
+	s := newSim(t, 5, ordinary(3))
+	s.run(3 * time.Second)
+	p := s.writable()
+	if p == None {
+		t.Fatal("no primary")
+	}
+	other, gone := (p+1)%3, (p+2)%3
+	s.isolate(other)
+	s.run(2 * time.Second)
+	n := s.nodes[p]
+	if !n.Topology().Writable {
+		t.Fatal("one of two was isolated, and the primary is none any more")
+	}
+	next := *n.Topology().Config
+	next.Version++
+	next.Members = append(append([]MemberConfig(nil), next.Members[:gone]...), next.Members[gone+1:]...)
+	n.Step(Reconfig{Config: &next, Lead: n.Topology().Term}, s.now)
+	n.Step(Tick{}, s.now)
+	if top := n.Topology(); !top.Writable || top.Config.Version != next.Version {
+		t.Errorf("it is %v with configuration %v", top.Role, top.Config.ID())
+	}
+}
+
 func TestHigherPriorityTakesOver(t *testing.T) {
 	members := ordinary(3)
 	members[2].Priority = 5

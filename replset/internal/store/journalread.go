@@ -103,10 +103,10 @@ func (j *Journal) load(entries, size int64) (err error) {
 	j.store = &Store{}
 	j.store.install(l.root)
 	j.stable = j.store.Latest()
+	j.store.SetCommitted(l.at.commit) // before the rest is applied: what is newer must stay in the oplog
 	if _, err := j.store.ApplyOplog(l.ahead); err != nil {
 		return damaged(j.path, err)
 	}
-	j.store.SetCommitted(l.at.commit)
 	j.top, j.ahead, j.total = j.store.Latest(), int64(len(l.ahead)), l.at.entries
 	j.durable.Store(&position{op: j.top.optime})
 	return nil

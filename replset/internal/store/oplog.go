@@ -78,7 +78,7 @@ func (tx *Tx) appendEntry(entry bson.Raw, at OpTime) error {
 	oplog.next = rid + 1
 	oplog.size += int64(len(entry))
 	first := oplog.FirstRecord()
-	oplog.trim()
+	oplog.trim(tx.held)
 	if kept := oplog.FirstRecord(); kept != first {
 		tx.root.gone = kept - 1
 	}

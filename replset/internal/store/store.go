@@ -103,7 +103,7 @@ func (s *Store) rebuilt(op OpTime) *Snapshot {
 	if next == nil || !base.optime.Less(op) {
 		return base
 	}
-	tx := newTx(base, nil)
+	tx := s.begin(base, nil)
 	for entry := range next.OplogAfter(base.optime) {
 		if op.Less(EntryOpTime(entry)) {
 			break
@@ -190,6 +190,17 @@ func (s *Store) Adopt(from *Store) {
 	s.install(root)
 }
 
+// begin starts a transaction. What no majority has yet stays in the oplog, however short
+// that is to be, and so does the newest entry that one has: else a single transaction of
+// more entries than the oplog holds would leave every other member behind for good.
+func (s *Store) begin(base *Snapshot, clock Clock) *Tx {
+	tx := newTx(base, clock)
+	if c := s.Committed(); !c.IsZero() {
+		tx.held = c.recordID()
+	}
+	return tx
+}
+
 // Write runs one transaction: fn sees and changes a private copy, and either all
 // its changes are published or, when it returns an error, none. Entries are logged
 // with the clock's optimes; a nil clock writes without an oplog entry (what only
@@ -199,7 +210,7 @@ func (s *Store) Adopt(from *Store) {
 func (s *Store) Write(clock Clock, fn func(tx *Tx) error) (OpTime, error) {
 	s.wmu.Lock()
 	defer s.wmu.Unlock()
-	tx := newTx(s.Latest(), clock)
+	tx := s.begin(s.Latest(), clock)
 	if err := fn(tx); err != nil {
 		return s.Latest().optime, err
 	}
@@ -252,7 +263,7 @@ func (s *Store) ApplyOplog(entries []bson.Raw) (OpTime, error) {
 		if !root.optime.Less(at) {
 			continue
 		}
-		tx := newTx(root, nil)
+		tx := s.begin(root, nil)
 		if err := tx.apply(bytes.Clone(entry)); err != nil {
 			fault = fmt.Errorf("apply oplog entry %v: %w", at, err)
 			break

@@ -343,3 +343,30 @@ func BenchmarkInsertOne(b *testing.B) {
 		s.SetCommitted(s.Latest().OpTime())
 	}
 }
+
+// TestOplogKeepsWhatNoMajorityHas: and the newest that one has, however many entries one transaction makes.
+func TestOplogKeepsWhatNoMajorityHas(t *testing.T) {
+	s, clock := NewSized(3, 1<<20), ticker(1)
+	many := func(from int) OpTime {
+		return mustWrite(t, s, clock, func(tx *Tx) error {
+			for i := range 10 {
+				if err := insertAll(doc("_id", from+i))(tx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	first := many(0)
+	s.SetCommitted(first)
+	newest := many(10)
+	oplog := s.Latest().Collection(OplogNS)
+	if oplog.Count() != 11 || oplog.FirstRecord() != first.recordID() {
+		t.Errorf("the oplog has %d entries, want the committed one and ten after it", oplog.Count())
+	}
+	s.SetCommitted(newest)
+	mustWrite(t, s, clock, insertAll(doc("_id", 100)))
+	if n := s.Latest().Collection(OplogNS).Count(); n != 3 {
+		t.Errorf("when all is committed the oplog has %d entries, and should keep 3", n)
+	}
+}

@@ -18,7 +18,8 @@ type Tx struct {
 	changed bool
 	stmt    Statement
 	bypass  bool
-	lastOp  OpTime // of the newest entry that this transaction logged
+	lastOp  OpTime   // of the newest entry that this transaction logged
+	held    RecordID // of the oplog: from here on it is not trimmed; 0: all may be
 }
 
 func newTx(base *Snapshot, clock Clock) *Tx {
@@ -169,7 +170,7 @@ func (c *Coll) insert(doc bson.Raw) (RecordID, error) {
 	for i, k := range keys {
 		c.indexes[i].add(k.entries, k.multikey)
 	}
-	c.trim()
+	c.trim(0)
 	return rid, nil
 }
 
@@ -221,13 +222,17 @@ func (c *Coll) remove(rid RecordID, doc bson.Raw) {
 }
 
 // trim removes the oldest records of a capped collection until it is within its
-// bounds. It is not logged: every member does the same.
-func (c *Coll) trim() {
+// bounds, or until only records from held on are left. It is not logged: every member
+// does the same.
+func (c *Coll) trim(held RecordID) {
 	if !c.opts.Capped {
 		return
 	}
 	for c.records.Len() > 1 && (c.opts.Max > 0 && int64(c.records.Len()) > c.opts.Max || c.opts.Size > 0 && c.size > c.opts.Size) {
 		rid, doc, _ := c.records.Min()
+		if held > 0 && rid >= held {
+			return
+		}
 		c.remove(rid, doc)
 	}
 }
