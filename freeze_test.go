@@ -20,7 +20,6 @@ type freezer struct {
 	dial dialFunc
 	mu   sync.Mutex    // guards all below
 	gate chan struct{} // closed: the process runs
-	dead bool          // the connections of before lead nowhere any more
 	born []*frozen
 }
 

@@ -22,7 +22,7 @@ import (
 )
 
 // soon lets a selection that cannot succeed fail quickly.
-func soon(c *sextant.Config) { c.ServerSelectionTimeout = time.Second }
+func soon(c *sextant.Config) { c.ServerSelectionTimeout = 3 * time.Second }
 
 // plainURI is the set's URI without its TLS options, to which a test adds its own.
 func plainURI(set *replset.Set, options ...string) string {
