@@ -55,14 +55,14 @@ var mutants = []mutant{
 
 // TestStoriesCatchADriverThatMisbehaves changes a line of the driver, builds this test anew with it (go test -overlay: no
 // file of the project is touched, and no hook is in the driver for it), and has it tell stories until a promise breaks.
-// Building takes longer than telling: without SEXTANT_MUTANTS=1, which make stories sets, it only sees to it that the lines
-// are still there to be changed.
+// Building takes longer than telling: without SEXTANT_MUTANTS=1, which make stories sets, it does so with the first mutant
+// alone, and only sees to it that the lines of the others are still there to be changed.
 func TestStoriesCatchADriverThatMisbehaves(t *testing.T) {
-	build := number("SEXTANT_MUTANTS", 0) > 0
-	for _, m := range mutants {
+	all := number("SEXTANT_MUTANTS", 0) > 0
+	for i, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			overlay := m.write(t)
-			if build {
+			if all || i == 0 {
 				m.mustBeCaught(t, overlay)
 			}
 		})
