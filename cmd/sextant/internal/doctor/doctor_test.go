@@ -203,9 +203,15 @@ func TestDoctorFollowsSRVRecords(t *testing.T) {
 		t.Errorf("heading %s", text)
 	}
 	look(t, uri, z("db1.example.org.", "replicaSet=rs7"), nil).expect(t, Unreachable, "set", "db1.example.org:"+port, "asks for set rs7", "rs0")
-	look(t, uri, z("db1.evil.com."), nil).expect(t, Unreachable, "dns", "db1.evil.com", "outside of the domain", "srvAllowedHostsSuffix")
+	look(t, uri, z("db1.evil.com."), nil).expect(t, Unreachable, "dns", "cluster.example.org", "leads to db1.evil.com, which is not below example.org", "srvAllowedHostsSuffix")
+	look(t, uri+"&srvAllowedHostsSuffix=good.example.org", z("db1.evil.com."), nil).expect(t, Unreachable, "dns", "cluster.example.org", "not below good.example.org", "srvAllowedHostsSuffix")
+	look(t, uri+"&srvAllowedHostsSuffix=com", z("db1.evil.com."), nil).expect(t, Unreachable, "uri", "", "srvAllowedHostsSuffix", "")
+	look(t, uri+"&directConnection=true", z("db1.example.org."), nil).expect(t, Unreachable, "uri", "", "directConnection", "")
+	look(t, uri+"&srvServiceName=a.b", z("db1.example.org."), nil).expect(t, Unreachable, "uri", "", "srvServiceName", "")
+	look(t, uri+"&srvMaxHosts=1", z("db1.example.org.", "replicaSet=rs0"), nil).expect(t, Unreachable, "dns", "cluster.example.org", "srvMaxHosts", "")
+	look(t, "mongodb+srv://cluster.example.org:27017/", z("db1.example.org."), nil).expect(t, Unreachable, "uri", "", "without a port", "")
 	look(t, uri, z("db1.example.org.", "replicaSet=rs0", "authSource=x"), nil).expect(t, Unreachable, "dns", "cluster.example.org", "2 TXT records", "at most one")
-	look(t, uri, z("db1.example.org.", "retryWrites=true"), nil).expect(t, Unreachable, "dns", "cluster.example.org", `"retryWrites"`, "authSource")
+	look(t, uri, z("db1.example.org.", "retryWrites=true"), nil).expect(t, Unreachable, "dns", "cluster.example.org", "option retryWrites", "authSource")
 	look(t, "mongodb+srv://nowhere.example.org", zone{}, nil).expect(t, Unreachable, "dns", "nowhere.example.org", "no SRV record _mongodb._tcp.nowhere.example.org", "mongodb://")
 	look(t, "mongodb+srv://cluster.example.org", z("db1.example.org."), nil).expect(t, Unreachable, "tls", "db1.example.org:"+port, "speaks no TLS", "leave out")
 }
