@@ -2,15 +2,11 @@ package conformance
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/sextantdb/sextant"
-	"github.com/sextantdb/sextant/conformance/corpus"
 	"github.com/sextantdb/sextant/internal/connstring"
 	"github.com/sextantdb/sextant/mongoerr"
 )
@@ -32,26 +28,12 @@ type authCredential struct {
 }
 
 func loadAuth(dir string) ([]Case, error) {
-	files, err := corpus.Files(filepath.Join(dir, "legacy"))
-	if err != nil {
-		return nil, err
-	}
-	var cases []Case
-	for _, path := range files {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		var file struct{ Tests []authTest }
-		if err := json.Unmarshal(data, &file); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		stem := "legacy/" + strings.TrimSuffix(filepath.Base(path), ".json")
+	return load(dir, "legacy", func(name string, file *struct{ Tests []authTest }) (cases []Case) {
 		for _, test := range file.Tests {
-			cases = append(cases, Case{Name: stem + "/" + test.Description, Run: test.run})
+			cases = append(cases, Case{Name: name + "/" + test.Description, Run: test.run})
 		}
-	}
-	return cases, nil
+		return cases
+	})
 }
 
 func flipAuth(name string, file map[string]any) []string {

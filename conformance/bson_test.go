@@ -6,13 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 
 	"github.com/sextantdb/sextant/bson"
-	"github.com/sextantdb/sextant/conformance/corpus"
 )
 
 // bsonFile is one file of bson-corpus.
@@ -36,21 +33,7 @@ type bsonValid struct {
 type bsonBroken struct{ Description, BSON, String string }
 
 func loadBSON(dir string) ([]Case, error) {
-	files, err := corpus.Files(dir)
-	if err != nil {
-		return nil, err
-	}
-	var cases []Case
-	for _, path := range files {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		var f bsonFile
-		if err := json.Unmarshal(data, &f); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		stem := strings.TrimSuffix(filepath.Base(path), ".json")
+	return load(dir, "", func(stem string, f *bsonFile) (cases []Case) {
 		for i, c := range f.Valid {
 			cases = append(cases, Case{Name: bsonCase(stem, "valid", i, c.Description), Run: c.run})
 		}
@@ -60,8 +43,8 @@ func loadBSON(dir string) ([]Case, error) {
 		for i, c := range f.ParseErrors {
 			cases = append(cases, Case{Name: bsonCase(stem, "parseErrors", i, c.Description), Run: func() error { return c.parse(f.Type == "0x13") }})
 		}
-	}
-	return cases, nil
+		return cases
+	})
 }
 
 func bsonCase(stem, section string, i int, description string) string {
@@ -214,29 +197,17 @@ type vectorTest struct {
 }
 
 func loadVectors(dir string) ([]Case, error) {
-	files, err := corpus.Files(dir)
-	if err != nil {
-		return nil, err
+	type vectorFile struct {
+		Key   string       `json:"test_key"`
+		Tests []vectorTest `json:"tests"`
 	}
-	var cases []Case
-	for _, path := range files {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		var f struct {
-			Key   string       `json:"test_key"`
-			Tests []vectorTest `json:"tests"`
-		}
-		if err := json.Unmarshal(data, &f); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
+	return load(dir, "", func(name string, f *vectorFile) (cases []Case) {
 		for _, c := range f.Tests {
 			c.key = f.Key
-			cases = append(cases, Case{Name: strings.TrimSuffix(filepath.Base(path), ".json") + "/" + c.Description, Run: c.run})
+			cases = append(cases, Case{Name: name + "/" + c.Description, Run: c.run})
 		}
-	}
-	return cases, nil
+		return cases
+	})
 }
 
 func (c vectorTest) run() error {

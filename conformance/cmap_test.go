@@ -5,16 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/sextantdb/sextant"
-	"github.com/sextantdb/sextant/conformance/corpus"
 	"github.com/sextantdb/sextant/event"
 	"github.com/sextantdb/sextant/internal/conn"
 	"github.com/sextantdb/sextant/internal/pool"
@@ -66,26 +62,12 @@ type cmapError struct {
 
 func loadCMAP(style string) func(dir string) ([]Case, error) {
 	return func(dir string) ([]Case, error) {
-		files, err := corpus.Files(filepath.Join(dir, "cmap-format"))
-		if err != nil {
-			return nil, err
-		}
-		var cases []Case
-		for _, path := range files {
-			data, err := os.ReadFile(path)
-			if err != nil {
-				return nil, err
+		return load(dir, "cmap-format", func(name string, f *cmapFile) []Case {
+			if f.Style != style {
+				return nil
 			}
-			var f cmapFile
-			if err := json.Unmarshal(data, &f); err != nil {
-				return nil, fmt.Errorf("%s: %w", path, err)
-			}
-			if f.Style == style {
-				name := "cmap-format/" + strings.TrimSuffix(filepath.Base(path), ".json")
-				cases = append(cases, Case{Name: name, Run: f.run, Timed: true})
-			}
-		}
-		return cases, nil
+			return []Case{{Name: name, Run: f.run, Timed: true}}
+		})
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"time"
@@ -14,7 +12,6 @@ import (
 	"github.com/sextantdb/sextant"
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/concern"
-	"github.com/sextantdb/sextant/conformance/corpus"
 )
 
 // concernTest is a case of read-write-concern: of a document if there is no URI. Only one of the concerns is there.
@@ -38,30 +35,15 @@ type writeConcern struct {
 }
 
 func loadConcerns(dir string) ([]Case, error) {
-	files, err := corpus.Files(dir)
-	if err != nil {
-		return nil, err
-	}
-	var cases []Case
-	for _, path := range files {
-		kind := filepath.Base(filepath.Dir(path))
-		if kind == "operation" { // of the unified format
-			continue
+	return load(dir, "", func(name string, file *struct{ Tests []concernTest }) (cases []Case) {
+		if strings.HasPrefix(name, "operation/") { // of the unified format
+			return nil
 		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		var file struct{ Tests []concernTest }
-		if err := json.Unmarshal(data, &file); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		stem := kind + "/" + strings.TrimSuffix(filepath.Base(path), ".json")
 		for _, test := range file.Tests {
-			cases = append(cases, Case{Name: stem + "/" + test.Description, Run: test.run})
+			cases = append(cases, Case{Name: name + "/" + test.Description, Run: test.run})
 		}
-	}
-	return cases, nil
+		return cases
+	})
 }
 
 // flipConcerns makes every case of a file expect the opposite validity.

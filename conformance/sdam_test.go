@@ -85,13 +85,7 @@ type oidJSON struct {
 func loadSDAM(dir string) ([]Case, error) {
 	var cases []Case
 	for _, sub := range []string{"errors", "load-balanced", "monitoring", "rs", "sharded", "single"} {
-		more, err := loadFiles(dir, sub, func(data []byte) error {
-			var f sdamFile
-			if err := json.Unmarshal(data, &f); err != nil {
-				return err
-			}
-			return f.run()
-		})
+		more, err := load(dir, sub, oneCase((*sdamFile).run))
 		if err != nil {
 			return nil, err
 		}

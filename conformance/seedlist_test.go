@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -87,27 +86,7 @@ func loadSeedlists(dir string) ([]Case, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := corpus.Files(dir)
-	if err != nil {
-		return nil, err
-	}
-	var cases []Case
-	for _, path := range files {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		var test seedlistTest
-		if err := json.Unmarshal(data, &test); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		rel, err := filepath.Rel(dir, path)
-		if err != nil {
-			return nil, err
-		}
-		cases = append(cases, Case{Name: strings.TrimSuffix(filepath.ToSlash(rel), ".json"), Run: func() error { return test.run(z) }})
-	}
-	return cases, nil
+	return load(dir, "", oneCase(func(test *seedlistTest) error { return test.run(z) }))
 }
 
 // flipSeedlists makes a file expect an error where there is none, or none where there is one.

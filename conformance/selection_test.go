@@ -86,36 +86,41 @@ func loadServerSelection(dir string) ([]Case, error) {
 	return slices.Concat(selection, rtt, window), err
 }
 
-// loadFiles makes a case of every file below dir/sub.
-func loadFiles(dir, sub string, run func(data []byte) error) ([]Case, error) {
+// load decodes every file below dir/sub and collects the cases that it holds. Their names begin with the file's name
+// below dir, without its ending.
+func load[F any](dir, sub string, cases func(name string, file *F) []Case) ([]Case, error) {
 	files, err := corpus.Files(filepath.Join(dir, sub))
 	if err != nil {
 		return nil, err
 	}
-	var cases []Case
-	for _, f := range files {
-		data, err := os.ReadFile(f)
+	var out []Case
+	for _, path := range files {
+		data, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err
 		}
-		name, err := filepath.Rel(dir, f)
+		file := new(F)
+		if err := json.Unmarshal(data, file); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		name, err := filepath.Rel(dir, path)
 		if err != nil {
 			return nil, err
 		}
-		name = strings.TrimSuffix(filepath.ToSlash(name), ".json")
-		cases = append(cases, Case{Name: name, Run: func() error { return run(data) }})
+		out = append(out, cases(strings.TrimSuffix(filepath.ToSlash(name), ".json"), file)...)
 	}
-	return cases, nil
+	return out, nil
+}
+
+// oneCase is for load: the file is one case.
+func oneCase[F any](run func(*F) error) func(string, *F) []Case {
+	return func(name string, file *F) []Case {
+		return []Case{{Name: name, Run: func() error { return run(file) }}}
+	}
 }
 
 func loadSelection(dir, sub string) ([]Case, error) {
-	return loadFiles(dir, sub, func(data []byte) error {
-		var f selectionFile
-		if err := json.Unmarshal(data, &f); err != nil {
-			return err
-		}
-		return f.run()
-	})
+	return load(dir, sub, oneCase((*selectionFile).run))
 }
 
 func (f *selectionFile) run() error {

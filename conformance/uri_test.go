@@ -1,17 +1,13 @@
 package conformance
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strings"
 
-	"github.com/sextantdb/sextant/conformance/corpus"
 	"github.com/sextantdb/sextant/internal/connstring"
 )
 
@@ -39,26 +35,12 @@ type uriAuth struct {
 }
 
 func loadURIs(dir string) ([]Case, error) {
-	files, err := corpus.Files(dir)
-	if err != nil {
-		return nil, err
-	}
-	var cases []Case
-	for _, path := range files {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		var file struct{ Tests []uriTest }
-		if err := json.Unmarshal(data, &file); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		stem := strings.TrimSuffix(filepath.Base(path), ".json")
+	return load(dir, "", func(name string, file *struct{ Tests []uriTest }) (cases []Case) {
 		for _, test := range file.Tests {
-			cases = append(cases, Case{Name: stem + "/" + test.Description, Run: test.run})
+			cases = append(cases, Case{Name: name + "/" + test.Description, Run: test.run})
 		}
-	}
-	return cases, nil
+		return cases
+	})
 }
 
 // flipURIs makes every case of a file expect the opposite validity, and so an error where there is none, or none where

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -18,13 +17,7 @@ type rttFile struct {
 }
 
 func loadRTT(dir string) ([]Case, error) {
-	return loadFiles(dir, "rtt", func(data []byte) error {
-		var f rttFile
-		if err := json.Unmarshal(data, &f); err != nil {
-			return err
-		}
-		return f.run()
-	})
+	return load(dir, "rtt", oneCase((*rttFile).run))
 }
 
 // run gives a topology the old average as its first sample, then the new sample.
@@ -66,13 +59,7 @@ type windowFile struct {
 }
 
 func loadInWindow(dir string) ([]Case, error) {
-	return loadFiles(dir, "in_window", func(data []byte) error {
-		var f windowFile
-		if err := json.Unmarshal(data, &f); err != nil {
-			return err
-		}
-		return f.run()
-	})
+	return load(dir, "in_window", oneCase((*windowFile).run))
 }
 
 func (f *windowFile) run() error {
