@@ -82,7 +82,8 @@ const endTimeout = 2 * time.Second
 
 // Close ends the client: it tells the servers which sessions are over, closes all connections and waits until
 // every goroutine of the client has ended, or ctx has. Operations under way fail with ErrClientClosed or an error of
-// their connection. Closing again does nothing but wait as well.
+// their connection. A function of the configuration that does not return, such as Dial, is waited for until a second after
+// ctx, and no longer than eleven; then the error says so. Closing again does nothing but wait as well.
 func (cl *Client) Close(ctx context.Context) error {
 	if ctx == nil {
 		return argument("Close", "", "the context is nil")

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 
 	"github.com/sextantdb/sextant/internal/cluster"
@@ -215,9 +216,30 @@ func (c *Config) srvFailed(name string) func(error) {
 // resolver is the one to ask.
 func (c *Config) resolver() Resolver {
 	if c.Resolver != nil {
-		return c.Resolver
+		return guarded{c.Resolver}
 	}
 	return rooted{net.DefaultResolver}
+}
+
+// guarded is a resolver of the caller's: a panic of it is an error, and records that are nil are none.
+type guarded struct{ r Resolver }
+
+func (g guarded) LookupSRV(ctx context.Context, service, proto, name string) (cname string, found []*net.SRV, err error) {
+	defer notPanic(&err)
+	cname, found, err = g.r.LookupSRV(ctx, service, proto, name)
+	return cname, slices.DeleteFunc(slices.Clone(found), func(s *net.SRV) bool { return s == nil }), err
+}
+
+func (g guarded) LookupTXT(ctx context.Context, name string) (found []string, err error) {
+	defer notPanic(&err)
+	return g.r.LookupTXT(ctx, name)
+}
+
+// notPanic, when deferred, makes a panic of the caller's resolver an error.
+func notPanic(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("the Resolver panicked: %v", r)
+	}
 }
 
 // rooted asks for names as they are, without trying the system's search domains: what those find lies outside the domain

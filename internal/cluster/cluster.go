@@ -13,6 +13,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -154,9 +155,13 @@ func (c *Cluster) Start() {
 // closeGrace bounds how long Close lets operations in flight end by themselves.
 const closeGrace = 10 * time.Second
 
+// hangGrace is the time that goroutines have to end when nothing holds them any more.
+const hangGrace = time.Second
+
 // Close ends all monitoring and closes all connections. Whoever waits for a member or a connection fails with
 // mongoerr.ErrClientClosed. Operations in flight may end by themselves until ctx ends, but no longer than ten
-// seconds; then their connections are closed. It returns when every goroutine has ended; further calls do nothing.
+// seconds; then their connections are closed. It returns when every goroutine has ended, or with an error a second after
+// that, when a function of the caller's, such as Dial, does not come back; further calls do nothing.
 func (c *Cluster) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, closeGrace)
 	defer cancel()
@@ -171,11 +176,30 @@ func (c *Cluster) Close(ctx context.Context) error {
 	started := c.started.Load()
 	c.mu.Unlock()
 	c.cancel()
-	if started {
-		<-c.ended
-		c.publisher.close(ctx)
+	if !started {
+		return nil
 	}
-	return nil
+	err := c.awaitEnd(ctx)
+	c.publisher.close(ctx)
+	return err
+}
+
+// awaitEnd waits for all goroutines. Once ctx has ended nothing of the driver's waits any more: after hangGrace only a
+// function of the caller's can be what still runs.
+func (c *Cluster) awaitEnd(ctx context.Context) error {
+	select {
+	case <-c.ended:
+		return nil
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(hangGrace)
+	defer grace.Stop()
+	select {
+	case <-c.ended:
+		return nil
+	case <-grace.C:
+		return fmt.Errorf("the client is closed, but a function of its configuration, such as Dial, has not returned: %w", ctx.Err())
+	}
 }
 
 // Description is the present view.

@@ -68,18 +68,15 @@ func dial(ctx context.Context, addr string, o *Options) (net.Conn, error) {
 	if strings.HasSuffix(to, ".sock") {
 		network = "unix"
 	}
-	open := o.Dial
-	if open == nil {
-		open = dialer.DialContext
+	open := dialer.DialContext
+	if o.Dial != nil {
+		open = o.dialed
 	}
 	if o.Proxy != nil && network == "tcp" {
 		open = o.Proxy.through(open)
 	}
 	o.reached(mongoerr.StageDial)
 	nc, err := open(ctx, network, to)
-	if err == nil && nc == nil {
-		err = errors.New("the Dial function returned neither a connection nor an error")
-	}
 	if err != nil {
 		return nil, dialError(ctx, addr, err)
 	}
@@ -93,6 +90,20 @@ func dial(ctx context.Context, addr string, o *Options) (net.Conn, error) {
 	}
 	o.reached(mongoerr.StageTLS)
 	return secure(ctx, nc, addr, tls, o.Revocation)
+}
+
+// dialed is a connection of the Dial function, whose panic is an error as its other failures are: it may run on a
+// goroutine that the caller knows nothing of.
+func (o *Options) dialed(ctx context.Context, network, addr string) (nc net.Conn, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			nc, err = nil, fmt.Errorf("the Dial function panicked: %v", r)
+		}
+	}()
+	if nc, err = o.Dial(ctx, network, addr); err == nil && nc == nil {
+		err = errors.New("the Dial function returned neither a connection nor an error")
+	}
+	return nc, err
 }
 
 func (o *Options) reached(s mongoerr.Stage) {

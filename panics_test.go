@@ -1,0 +1,79 @@
+package sextant_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sextantdb/sextant"
+	"github.com/sextantdb/sextant/mongoerr"
+)
+
+func TestDialThatPanicsIsToldForItsMember(t *testing.T) {
+	cl := connect(t, "mongodb://a.invalid", func(c *sextant.Config) {
+		c.Dial = func(context.Context, string, string) (net.Conn, error) { panic("boom") }
+		c.ServerSelectionTimeout = 200 * time.Millisecond
+	})
+	refuse(t, 5*time.Second, ping(cl), mongoerr.IsSelection, "the Dial function panicked: boom")
+}
+
+// oddResolver answers as its funcs do.
+type oddResolver struct {
+	srv func() []*net.SRV
+	txt func() []string
+}
+
+func (r oddResolver) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+	return "", r.srv(), nil
+}
+
+func (r oddResolver) LookupTXT(context.Context, string) ([]string, error) { return r.txt(), nil }
+
+func TestResolverThatPanicsIsAnError(t *testing.T) {
+	host := &net.SRV{Target: "db.example.org.", Port: 27017}
+	boom := "the Resolver panicked: boom"
+	for _, tc := range []struct {
+		r     oddResolver
+		words string
+	}{
+		{oddResolver{func() []*net.SRV { panic("boom") }, func() []string { return nil }}, boom},
+		{oddResolver{func() []*net.SRV { return []*net.SRV{host} }, func() []string { panic("boom") }}, boom},
+		{oddResolver{func() []*net.SRV { return []*net.SRV{nil} }, func() []string { return nil }}, "no SRV record"},
+		{oddResolver{func() []*net.SRV { return []*net.SRV{nil, host} }, func() []string { return nil }}, ""},
+	} {
+		cfg := &sextant.Config{SRVHost: "cluster.example.org", Resolver: tc.r}
+		err := cfg.Resolve(t.Context())
+		if tc.words == "" && (err != nil || len(cfg.Hosts) != 1) || tc.words != "" && (err == nil || !strings.Contains(err.Error(), tc.words)) {
+			t.Errorf("hosts %v, %v; want %q", cfg.Hosts, err, tc.words)
+		}
+	}
+}
+
+// TestCloseEndsWhenDialDoesNot: what hangs in the caller's code holds Close no longer than a second after its context.
+func TestCloseEndsWhenDialDoesNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		cl := connect(t, "mongodb://a.invalid", func(c *sextant.Config) {
+			c.Dial = func(context.Context, string, string) (net.Conn, error) {
+				<-stuck
+				return nil, errors.New("too late")
+			}
+		})
+		if err := ping(cl)(); err == nil {
+			t.Error("a ping without a connection")
+		}
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := cl.Close(ctx)
+		if took := time.Since(start); took > 2*time.Second || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Dial") {
+			t.Errorf("after %v: %v", took, err)
+		}
+		close(stuck)
+		synctest.Wait()
+	})
+}
