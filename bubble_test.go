@@ -239,3 +239,18 @@ func slowDial(n *replset.MemoryNetwork, d time.Duration) dialFunc {
 		return n.Dial(ctx, network, addr)
 	}
 }
+
+// connected are the ends of one connection in memory, which holds what was not read yet, as a socket does and net.Pipe
+// does not: over that a TLS server whose session ticket nobody reads waits for its client, and the client for it.
+func connected() (near, far net.Conn, err error) {
+	network := replset.NewMemoryNetwork()
+	l, err := network.Listen(context.Background(), "server:1")
+	if err != nil {
+		return nil, nil, err
+	}
+	if near, err = network.Dial(context.Background(), "tcp", "server:1"); err != nil {
+		return nil, nil, err
+	}
+	far, err = l.Accept()
+	return near, far, err
+}

@@ -116,7 +116,10 @@ func (g *gate) open(ctx context.Context, network, addr string) (net.Conn, error)
 	if err != nil || g.server == nil {
 		return nc, err
 	}
-	near, far := net.Pipe()
+	near, far, err := connected()
+	if err != nil {
+		return nil, err
+	}
 	outside := tls.Server(far, g.server)
 	go pump(outside, nc)
 	go pump(nc, outside)

@@ -138,9 +138,11 @@ func secured(t *testing.T, server *tls.Config, options string, edits ...func(*se
 	r := &routers{}
 	cfg := must[*sextant.Config](t)(sextant.ParseURI("mongodb://db.example/?serverMonitoringMode=poll&" + options))
 	cfg.FailFast, cfg.Dial = true, func(context.Context, string, string) (net.Conn, error) {
-		client, sock := net.Pipe()
-		go r.serve("db.example:27017", tls.Server(sock, server))
-		return client, nil
+		client, sock, err := connected()
+		if err == nil {
+			go r.serve("db.example:27017", tls.Server(sock, server))
+		}
+		return client, err
 	}
 	for _, edit := range edits {
 		edit(cfg)
