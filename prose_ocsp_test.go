@@ -149,6 +149,10 @@ func secured(t *testing.T, server *tls.Config, options string, edits ...func(*se
 	}
 	cl := must[*sextant.Client](t)(sextant.ConnectConfig(t.Context(), cfg))
 	defer cl.Close(context.Background())
+	// Without it the connection for the ping would be opened beside the monitor's.
+	if err := cl.WaitReady(t.Context(), sextant.Want{}); err != nil {
+		return err
+	}
 	_, err := cl.Database("admin").RunCommand(t.Context(), bson.D{{Key: "ping", Value: 1}})
 	return err
 }

@@ -375,7 +375,8 @@ func TestProseSDAM13MonitorsSleepAtLeastTheLeastInterval(t *testing.T) {
 		if took := b.at(); err != nil || took < 2*time.Second || took > 3500*time.Millisecond {
 			t.Errorf("the ping took %v: %v", took, err)
 		}
-		if n := len(b.beatsOf(event.HeartbeatFailed, 0, b.start)); n != 5 {
+		// One of the five was met by the connection for the ping, which is dialled beside the first check.
+		if n := len(b.beatsOf(event.HeartbeatFailed, 0, b.start)); n != 4 {
 			t.Errorf("%d checks failed", n)
 		}
 	})

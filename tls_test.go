@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -173,14 +174,14 @@ func TestClientCertificateIsLookedAtEvenWhereNoneIsDemanded(t *testing.T) {
 
 func TestTLSConfigOfTheProgramIsUsedAsItIs(t *testing.T) {
 	set := replset.Run(t, replset.Options{TLS: &replset.TLS{ClientCertificates: true}})
-	var seen string
+	var seen atomic.Value // by several connections at a time
 	cfg := set.TLSConfig()
-	cfg.VerifyConnection = func(s tls.ConnectionState) error { seen = s.PeerCertificates[0].Subject.CommonName; return nil }
+	cfg.VerifyConnection = func(s tls.ConnectionState) error { seen.Store(s.PeerCertificates[0].Subject.CommonName); return nil }
 	if err := ping(connect(t, plainURI(set), func(c *sextant.Config) { c.TLSConfig, c.ServerMonitoringMode, c.MaxConnecting = cfg, "poll", 1 }))(); err != nil {
 		t.Error(err)
 	}
-	if seen != "127.0.0.1" {
-		t.Errorf("the certificate was of %q", seen)
+	if seen.Load() != "127.0.0.1" {
+		t.Errorf("the certificate was of %q", seen.Load())
 	}
 	named := set.TLSConfig()
 	named.ServerName = "db.example"

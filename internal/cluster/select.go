@@ -123,6 +123,9 @@ func (c *Cluster) await(ctx context.Context, w topology.Want, p *Pin, e event.Se
 		v := c.view.Load()
 		s, fault := v.pickBy(p, w)
 		if s != nil {
+			if waiting {
+				v.withdraw(w)
+			}
 			e.Server = s.addr
 			tell(event.SelectionSucceeded)
 			return s, nil
@@ -143,6 +146,9 @@ func (c *Cluster) await(ctx context.Context, w topology.Want, p *Pin, e event.Se
 				tell(event.SelectionWaiting)
 			}
 			c.RequestCheckAll()
+			if e.OperationID != 0 { // else nobody wants a connection
+				v.prepare(w)
+			}
 			var over bool
 			if over, err = c.pause(ctx, v, limit, nag); !over {
 				continue

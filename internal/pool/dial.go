@@ -17,15 +17,15 @@ func (p *Pool) dialMore(fill bool) {
 		c.pool, c.cancel, c.created = p, cancel, time.Now()
 		p.publish(event.PoolEvent{Type: event.ConnectionCreated, ConnectionID: c.id})
 		p.wg.Add(1)
-		go p.dial(ctx, c)
+		go p.dial(ctx, c, p.takeEarly())
 	}
 }
 
 // dial opens one connection. It is the body of a dial's goroutine.
-func (p *Pool) dial(ctx context.Context, c *Conn) {
+func (p *Pool) dial(ctx context.Context, c *Conn, e *early) {
 	defer p.wg.Done()
 	defer c.cancel()
-	sock, err := p.o.Open(ctx)
+	sock, err := p.open(ctx, e)
 	if err != nil {
 		p.dialFailed(c, err)
 		return

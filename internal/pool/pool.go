@@ -1,7 +1,7 @@
 // Package pool keeps the connections of one member: those in use, those that wait to be used, those being opened.
 //
 // book.go is the ledger, which is pure; Pool is the lock round it. A pool owns a goroutine for each dial, of which there
-// are at most MaxConnecting, one for each connection that drains, and, if it has a minimum size or an idle time, one
+// are at most MaxConnecting and an early one, one for each connection that drains, and, if it has a minimum size or an idle time, one
 // maintainer; Close cancels them and waits.
 // A Pool is safe for concurrent use. A connection that was checked out belongs to one goroutine at a time.
 package pool
@@ -56,6 +56,8 @@ type Pool struct {
 	mu        sync.Mutex
 	book      book
 	patience  patience
+	early     *early    // nil: none, or a dial took it over
+	prepared  bool      // there was an early dial
 	known     bool      // PoolCreated was published
 	tended    bool      // the maintainer was started
 	fillAt    time.Time // after a failed dial for the minimum size: when to try again
@@ -149,6 +151,7 @@ func (p *Pool) Ready() {
 // connections in use are closed at once, which fails their operations, and dials under way end.
 func (p *Pool) Clear(cause error, interrupt bool) {
 	p.mu.Lock()
+	p.dropEarly()
 	s := p.book.clear(cause, interrupt)
 	if s.changed {
 		p.publish(event.PoolEvent{Type: event.PoolCleared, Err: cause, Interrupt: interrupt})
@@ -188,6 +191,7 @@ func (p *Pool) endSweep(s *sweep, reason string, err error) (finish func()) {
 // It returns when every goroutine of the pool has ended.
 func (p *Pool) Close(ctx context.Context) {
 	p.mu.Lock()
+	p.dropEarly()
 	s := p.book.shut()
 	p.publishDrops(s.drops)
 	finish := p.endSweep(&s, event.ReasonPoolClosed, p.closedError())
