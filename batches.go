@@ -15,13 +15,15 @@ import (
 
 // batches is a cursor without its type: the batch at hand and how to get the next.
 //
-// Invariant: the cursor lives at server, and getMore and killCursors go there and nowhere else, within session.
+// Invariant: the cursor lives at server, and getMore and killCursors go there and nowhere else, within session; behind a
+// load balancer over one connection, which nobody else gets until the cursor is over.
 type batches struct {
 	h        *handle
 	op       string // the command that made the cursor
 	server   string
 	session  *session.Session
-	coll     string // as the server named it in the reply
+	line     *operation.Line // behind a load balancer: the connection to the service that has the cursor; else nil
+	coll     string          // as the server named it in the reply
 	db       string
 	id       int64       // 0: the server has no more
 	decoder  *bson.Batch // of the documents, whose strings share memory across batches
@@ -55,10 +57,15 @@ func (b *batches) open(ctx context.Context, c *cmd, op *operation.Op) error {
 		if err := b.take(reply, "firstBatch"); err != nil {
 			return err
 		}
-		if b.id != 0 && r.Session != nil {
+		if b.id == 0 {
+			return nil
+		}
+		if r.Session != nil {
 			r.Session.Keep()
 			b.session = r.Session
 		}
+		r.Line.Hold()
+		b.line = r.Line
 		return nil
 	}
 	if err := b.h.run(ctx, c, op); err != nil {
@@ -132,7 +139,7 @@ func (b *batches) more(ctx context.Context) error {
 		late := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 		if mongoerr.IsNetwork(err) && !late || mongoerr.Code(err) == mongoerr.CodeCursorNotFound {
 			b.id = 0 // it cannot, or need not, be closed
-			b.release()
+			b.releaseSession()
 		}
 		return err
 	}
@@ -152,7 +159,7 @@ func moreSize(limit, received int64, size int32) int32 {
 func (b *batches) follow(c *cmd) *operation.Op {
 	return &operation.Op{
 		Name: c.name, DB: b.db, Coll: b.coll, Kind: operation.Read, Append: c.append,
-		Address: b.server, Session: b.session,
+		Address: b.server, Session: b.session, Line: b.line,
 	}
 }
 
@@ -186,6 +193,10 @@ func (b *batches) kill(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
+	if b.line != nil && !b.line.Usable(ctx) {
+		b.id = 0 // the service lets go of the cursor when its connection ends
+		return
+	}
 	c := newCmd("killCursors", b.db+"."+b.coll, b.coll)
 	var start int
 	c.b, start = bson.BeginArrayElement(c.b, "cursors")
@@ -194,8 +205,15 @@ func (b *batches) kill(ctx context.Context) {
 	_ = b.h.run(ctx, c, b.follow(c))
 }
 
-// release gives the implicit session back.
+// release gives back what the cursor kept.
 func (b *batches) release() {
+	b.releaseSession()
+	b.line.Release()
+	b.line = nil
+}
+
+// releaseSession gives the implicit session back.
+func (b *batches) releaseSession() {
 	if b.session != nil {
 		b.h.client.exec.Release(b.session)
 		b.session = nil

@@ -119,14 +119,6 @@ func TestUnusableConfigurationsAreRefusedByName(t *testing.T) {
 	}
 }
 
-func TestUnsupportedOptionsAreNotPassedOver(t *testing.T) {
-	for _, uri := range []string{"mongodb://a/?loadBalanced=true"} {
-		if _, err := Connect(t.Context(), uri); !mongoerr.IsConfig(err) || !strings.Contains(err.Error(), "not supported yet") {
-			t.Errorf("%s: %v", uri, err)
-		}
-	}
-}
-
 func TestWarningsAreLoggedAndStrictMakesThemErrors(t *testing.T) {
 	c := parse(t, "mongodb://joe:s3cr3t@a/?readPreferance=nearest")
 	var log bytes.Buffer

@@ -103,9 +103,9 @@ func (c *Config) cluster() (*cluster.Config, error) {
 	cc := &cluster.Config{
 		Topology: topology.Config{
 			Seeds: c.seeds(), SetName: c.ReplicaSet, Direct: c.DirectConnection, HeartbeatInterval: c.HeartbeatFrequency,
-			LocalThreshold: c.LocalThreshold,
+			LocalThreshold: c.LocalThreshold, LoadBalanced: given(c.LoadBalanced),
 		},
-		Conn:                   conn.Options{Metadata: metadata, Credential: user, TLS: tls, Revocation: c.revocation(tls), Dial: c.Dial, AddressMap: c.AddressMap, Compression: c.compression(), Proxy: c.proxy()},
+		Conn:                   conn.Options{Metadata: metadata, Credential: user, TLS: tls, Revocation: c.revocation(tls), Dial: c.Dial, AddressMap: c.AddressMap, Compression: c.compression(), Proxy: c.proxy(), LoadBalanced: given(c.LoadBalanced)},
 		ServerSelectionTimeout: c.ServerSelectionTimeout, MonitoringMode: c.ServerMonitoringMode,
 		MaxPoolSize: c.MaxPoolSize, MinPoolSize: c.MinPoolSize, MaxConnecting: c.MaxConnecting, MaxIdleTime: c.MaxIdleTime,
 		WaitTimeout: c.WaitQueueTimeout, Monitor: c.Monitor, ConnectTimeout: c.ConnectTimeout,

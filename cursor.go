@@ -9,7 +9,11 @@ import (
 
 // Cursor walks over the documents of a query, each decoded into a T. Close it, or walk it to its end with Each or
 // All, which close it. All its batches come from the member that answered first, within one session. A Cursor is not
-// safe for concurrent use.
+// safe for concurrent use: Next and Close, too, must not run at the same time.
+//
+// Behind a load balancer a cursor with batches to come keeps a connection to itself, since no other is sure to lead to where
+// the cursor is. It goes back to the pool with the last batch or with Close: there, an open cursor that is forgotten costs a
+// connection, and even after an error of Next Close must be called.
 //
 // Documents may be kept: none of them changes later. What they keep in memory is chosen by bson.Options.Strings. By
 // default strings of neighbouring documents share chunks, of which a kept string keeps one, at most 8 KiB. With

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/event"
 	"github.com/sextantdb/sextant/internal/cluster"
 )
@@ -49,34 +50,42 @@ func (a *attributes) server(address string) {
 	a.number("serverPort", n)
 }
 
+// service names the service behind a load balancer.
+func (a *attributes) service(id *bson.ObjectID) {
+	if id != nil {
+		a.text("serviceId", id.Hex())
+	}
+}
+
 // commandAttributes are those that all records of the component command have.
-func commandAttributes(name, db string, request, operation, connection, theirs int64, server string) attributes {
-	a := make(attributes, 0, 11)
+func commandAttributes(name, db string, request, operation, connection, theirs int64, server string, service *bson.ObjectID) attributes {
+	a := make(attributes, 0, 12)
 	a.text("commandName", name)
 	a.text("databaseName", db)
 	a.number("requestId", request)
 	a.number("operationId", operation)
 	a.number("driverConnectionId", connection)
 	a.number("serverConnectionId", theirs)
+	a.service(service)
 	a.server(server)
 	return a
 }
 
 func (l *logbook) commandStarted(ctx context.Context, e *event.CommandStartedEvent) {
-	a := commandAttributes(e.Name, e.DB, e.RequestID, e.OperationID, e.ConnectionID, e.ServerConnectionID, e.Server)
+	a := commandAttributes(e.Name, e.DB, e.RequestID, e.OperationID, e.ConnectionID, e.ServerConnectionID, e.Server, e.ServiceID)
 	a.text("command", excerpt(e.Command, l.limit))
 	l.write(ctx, time.Now(), logCommand, slog.LevelDebug, "Command started", a...)
 }
 
 func (l *logbook) commandSucceeded(ctx context.Context, e *event.CommandSucceededEvent) {
-	a := commandAttributes(e.Name, e.DB, e.RequestID, e.OperationID, e.ConnectionID, e.ServerConnectionID, e.Server)
+	a := commandAttributes(e.Name, e.DB, e.RequestID, e.OperationID, e.ConnectionID, e.ServerConnectionID, e.Server, e.ServiceID)
 	a.millis("durationMS", e.Duration)
 	a.text("reply", excerpt(e.Reply, l.limit))
 	l.write(ctx, time.Now(), logCommand, slog.LevelDebug, "Command succeeded", a...)
 }
 
 func (l *logbook) commandFailed(ctx context.Context, e *event.CommandFailedEvent) {
-	a := commandAttributes(e.Name, e.DB, e.RequestID, e.OperationID, e.ConnectionID, e.ServerConnectionID, e.Server)
+	a := commandAttributes(e.Name, e.DB, e.RequestID, e.OperationID, e.ConnectionID, e.ServerConnectionID, e.Server, e.ServiceID)
 	a.millis("durationMS", e.Duration)
 	a.failure("failure", e.Err)
 	l.write(ctx, time.Now(), logCommand, slog.LevelDebug, "Command failed", a...)
@@ -116,6 +125,7 @@ func (l *logbook) pool(at time.Time, e *event.PoolEvent) {
 		a.number("maxConnecting", int64(e.MaxConnecting))
 		a.number("waitQueueTimeoutMS", e.WaitTimeout.Milliseconds())
 	case event.PoolCleared:
+		a.service(e.ServiceID)
 		if e.Interrupt {
 			a = append(a, slog.Bool("interruptInUseConnections", true))
 		}

@@ -14,7 +14,7 @@ import (
 
 // validate says what cannot be used whatever the servers say. With Strict, that is also any warning.
 func (c *Config) validate() error {
-	for _, check := range []func() error{c.checkHosts, c.checkAuth, c.checkPool, c.checkTimes, c.checkModes, c.checkTexts, c.checkProxy, c.checkCompression, c.checkTogether, c.checkLoadBalanced, c.checkLog} {
+	for _, check := range []func() error{c.checkHosts, c.checkAuth, c.checkPool, c.checkTimes, c.checkModes, c.checkTexts, c.checkProxy, c.checkCompression, c.checkTogether, c.checkLog} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -169,14 +169,6 @@ func (c *Config) checkProxy() error {
 		return configError("proxyUsername and proxyPassword need each other")
 	case c.ProxyPort < 0 || c.ProxyPort > 65535:
 		return configError("proxyPort is %d: it must be a number from 1 to 65535", c.ProxyPort)
-	}
-	return nil
-}
-
-// checkLoadBalanced refuses what would change whom the client talks to, if it were passed over.
-func (c *Config) checkLoadBalanced() error {
-	if given(c.LoadBalanced) {
-		return configError("loadBalanced=true is not supported yet")
 	}
 	return nil
 }

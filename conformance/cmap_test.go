@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sextantdb/sextant"
+	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/event"
 	"github.com/sextantdb/sextant/internal/conn"
 	"github.com/sextantdb/sextant/internal/pool"
@@ -131,9 +132,9 @@ func (f *cmapFile) options(r *cmapRun, addr string, network *replset.MemoryNetwo
 		Publish:     r.note,
 	}
 	co := &conn.Options{Dial: network.Dial, AppName: f.PoolOptions.AppName}
-	o.Open = func(ctx context.Context) (*conn.Conn, error) { return conn.Open(ctx, addr, co) }
+	o.Open = func(ctx context.Context, _ func(bson.ObjectID)) (*conn.Conn, error) { return conn.Open(ctx, addr, co) }
 	// What the cluster makes of a member that refuses a handshake; it keeps the pool when the member is only overloaded.
-	o.Failed = func(err error, _ uint64) {
+	o.Failed = func(err error, _ uint64, _ *bson.ObjectID) {
 		if !mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded) {
 			r.pool.Clear(err, false)
 		}

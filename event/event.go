@@ -90,6 +90,7 @@ type PoolStats struct {
 	Waiting              int    // operations that wait for a connection
 	Total                int    // InUse + Idle + Pending + Draining
 	Generation           uint64 // how often the pool was cleared
+	Services             int    // behind a load balancer: the services that connections lead to; else 0
 	HeldByCursors        int    // of InUse: kept by cursors (behind a load balancer only)
 	HeldByTransactions   int    // of InUse: kept by transactions (behind a load balancer only)
 }

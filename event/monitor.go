@@ -28,8 +28,9 @@ type CommandStartedEvent struct {
 	RequestID          int64
 	OperationID        int64 // the same for every attempt of one call
 	Server             string
-	ConnectionID       int64 // the client's number of the connection
-	ServerConnectionID int64 // the server's; 0 if it told none
+	ConnectionID       int64          // the client's number of the connection
+	ServerConnectionID int64          // the server's; 0 if it told none
+	ServiceID          *bson.ObjectID // behind a load balancer: the service that the connection leads to; else nil
 }
 
 // CommandSucceededEvent says that the server answered ok: 1.
@@ -43,6 +44,7 @@ type CommandSucceededEvent struct {
 	Server             string
 	ConnectionID       int64
 	ServerConnectionID int64
+	ServiceID          *bson.ObjectID // behind a load balancer
 }
 
 // CommandFailedEvent says that the server answered with an error, or that no answer came.
@@ -56,6 +58,7 @@ type CommandFailedEvent struct {
 	Server             string
 	ConnectionID       int64
 	ServerConnectionID int64
+	ServiceID          *bson.ObjectID // behind a load balancer
 }
 
 // PoolEventType says what happened in a pool (CMAP, Events).
@@ -99,8 +102,9 @@ type PoolEvent struct {
 	Reason       string // ConnectionClosed, CheckOutFailed, PendingResponseFailed
 	Err          error  // PoolCleared, ConnectionClosed, CheckOutFailed, PendingResponseFailed
 	Duration     time.Duration
-	Interrupt    bool // PoolCleared: connections in use are closed too
-	Generation   uint64
+	Interrupt    bool           // PoolCleared: connections in use are closed too
+	ServiceID    *bson.ObjectID // PoolCleared: behind a load balancer, the service whose connections are given up; else nil
+	Generation   uint64         // with a ServiceID, that of the service
 	// The settings of the pool: of PoolCreated alone.
 	MaxSize       int // 0: no limit
 	MinSize       int

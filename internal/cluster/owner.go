@@ -77,7 +77,7 @@ func (c *Cluster) apply(ev topology.Event) {
 	if e, ok := ev.(topology.AppError); ok {
 		// Of several failures of one generation only the first may clear the pool: what counts is the generation now.
 		if s := v.servers[e.Addr]; s != nil {
-			e.CurrentGeneration = s.pool.Generation()
+			e.CurrentGeneration = s.pool.ServiceGeneration(e.ServiceID)
 			ev = e
 		}
 	}
@@ -140,7 +140,7 @@ func (c *Cluster) perform(e topology.Effect, old, v *view) {
 		}
 	case topology.ClearPool:
 		if s := v.servers[e.Addr]; s != nil {
-			s.pool.Clear(e.Err, e.Interrupt)
+			s.clear(e)
 		}
 	case topology.RequestCheck:
 		if s := v.servers[e.Addr]; s != nil {

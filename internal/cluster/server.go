@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/event"
 	"github.com/sextantdb/sextant/internal/conn"
 	"github.com/sextantdb/sextant/internal/pool"
@@ -69,11 +70,11 @@ func (v *view) superseded(s *Server, w topology.Want) bool {
 // ReportError tells the cluster that a command failed on a connection: that the connection broke, or that the member
 // is not what it was taken for. When it returns, the view that follows from the error can be seen.
 func (s *Server) ReportError(err error, pc *pool.Conn) {
-	s.c.report(topology.AppError{Addr: s.addr, Err: err, Generation: pc.Generation(), MaxWire: pc.Info.MaxWire})
+	s.c.report(topology.AppError{Addr: s.addr, Err: err, Generation: pc.Generation(), MaxWire: pc.Info.MaxWire, ServiceID: pc.Service()})
 }
 
-func (s *Server) notOpened(err error, generation uint64) {
-	s.c.report(topology.AppError{Addr: s.addr, Err: err, Generation: generation, BeforeHandshake: true})
+func (s *Server) notOpened(err error, generation uint64, service *bson.ObjectID) {
+	s.c.report(topology.AppError{Addr: s.addr, Err: err, Generation: generation, BeforeHandshake: true, ServiceID: service})
 }
 
 // rtt is the member's average round trip, 0 if it is not known.
@@ -84,8 +85,14 @@ func (s *Server) rtt() time.Duration {
 	return 0
 }
 
-func (s *Server) open(ctx context.Context) (*conn.Conn, error) {
-	sock, err := conn.Open(ctx, s.addr, &s.c.cfg.Conn)
+func (s *Server) open(ctx context.Context, greeted func(bson.ObjectID)) (*conn.Conn, error) {
+	o := &s.c.cfg.Conn
+	if o.LoadBalanced {
+		mine := *o
+		mine.Greeted = greeted
+		o = &mine
+	}
+	sock, err := conn.Open(ctx, s.addr, o)
 	if err != nil {
 		return nil, err
 	}
@@ -113,10 +120,23 @@ func (s *Server) inspect(sock *conn.Conn) pool.Info {
 		info.SessionTimeout = time.Duration(max(d.SessionTimeoutMinutes, 0)) * time.Minute
 	}
 	if s.c.cfg.Topology.LoadBalanced {
-		info.Kind = event.LoadBalancer
+		info.Kind, info.SessionTimeout = event.LoadBalancer, forEver
 	}
 	return info
 }
+
+// clear does what a failure asks for.
+func (s *Server) clear(e topology.ClearPool) {
+	if e.ServiceID != nil {
+		s.pool.ClearService(*e.ServiceID, e.Err)
+		return
+	}
+	s.pool.Clear(e.Err, e.Interrupt)
+}
+
+// forEver is the session timeout behind a load balancer: there are always sessions, and what hello says of their time counts
+// for one service alone (load balancers specification, "session expiration").
+const forEver = 100 * 365 * 24 * time.Hour
 
 // retire ends the monitor and the pool of a member that left. Operations on it may end by themselves.
 func (s *Server) retire() {

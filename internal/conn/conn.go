@@ -39,11 +39,14 @@ type Options struct {
 	// address itself. Everything else, errors too, goes by the address. It must be safe for concurrent use.
 	AddressMap     func(addr string) (dial, tlsServerName string)
 	ConnectTimeout time.Duration // for all of Open: dial, TLS, hello, authentication; 0: only the context limits it
-	LoadBalanced   bool          // greet with hello and loadBalanced: true
-	Proxy          *Proxy        // that Dial, or the default, connects to in place of the server; nil: none
-	Compression    *Compression  // nil: messages are not compressed
-	Monitor        bool          // a monitor's connection: never authenticates, never asks for mechanisms
-	Metadata       *Metadata     // the client document of hello; nil: ClientMetadata(AppName) at each Open
+	LoadBalanced   bool          // greet with hello and loadBalanced: true, and demand to be told the service behind the balancer
+	// Greeted is told, while Open works, the service that answered behind a load balancer, before the login. nil: nobody
+	// wants to know.
+	Greeted     func(service bson.ObjectID)
+	Proxy       *Proxy       // that Dial, or the default, connects to in place of the server; nil: none
+	Compression *Compression // nil: messages are not compressed
+	Monitor     bool         // a monitor's connection: never authenticates, never asks for mechanisms
+	Metadata    *Metadata    // the client document of hello; nil: ClientMetadata(AppName) at each Open
 	// Reached is told, while Open works, to which stage it has come: dial, tls, handshake. nil: nobody wants to know.
 	Reached func(mongoerr.Stage)
 }
@@ -57,6 +60,7 @@ type Conn struct {
 	hello        bson.Raw
 	limits       limits
 	serverConnID int64
+	service      *bson.ObjectID // behind a load balancer
 	rtt          time.Duration
 
 	login  *authenticator // nil: nobody is logged in
@@ -118,6 +122,9 @@ func (c *Conn) Address() string { return c.addr }
 
 // ServerConnectionID is the server's number for this connection, 0 if it gave none.
 func (c *Conn) ServerConnectionID() int64 { return c.serverConnID }
+
+// Service is the service behind the load balancer that the connection leads to; nil if it was not opened as LoadBalanced.
+func (c *Conn) Service() *bson.ObjectID { return c.service }
 
 // ID is this process's number for the connection, from 1.
 func (c *Conn) ID() int64 { return c.id }

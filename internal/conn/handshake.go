@@ -28,6 +28,9 @@ func (c *Conn) sayHello(ctx context.Context, o *Options, a *authenticator) error
 		c.broken.Store(true)
 		return e
 	}
+	if err := c.recogniseService(o, reply); err != nil {
+		return err
+	}
 	if a != nil {
 		a.heard(reply)
 	}
@@ -35,6 +38,24 @@ func (c *Conn) sayHello(ctx context.Context, o *Options, a *authenticator) error
 	c.limits = limitsOf(c.hello)
 	c.agree()
 	c.serverConnID, _ = c.hello.Lookup("connectionId").AsInt64OK()
+	return nil
+}
+
+// recogniseService notes the service behind a load balancer. One that names none was not set up to be behind one; the text
+// is that of the load balancers specification, "connection establishment".
+func (c *Conn) recogniseService(o *Options, hello bson.Raw) error {
+	if !o.LoadBalanced {
+		return nil
+	}
+	id, ok := hello.Lookup("serviceId").ObjectIDOK()
+	if !ok {
+		return c.fail(mongoerr.StageHandshake, nil,
+			"Driver attempted to initialize in load balancing mode, but the server does not support this mode.")
+	}
+	c.service = &id
+	if o.Greeted != nil {
+		o.Greeted(id)
+	}
 	return nil
 }
 

@@ -47,16 +47,40 @@ func TestOpenGreetsWithLegacyHelloByOpMsg(t *testing.T) {
 
 func TestOpenBehindALoadBalancerGreetsWithHello(t *testing.T) {
 	var hello bson.Raw
+	var greeted []bson.ObjectID
+	id := bson.ObjectID{7}
 	o := played(t, func(p *peer) {
 		m := p.read()
 		hello = m.Body.Clone()
-		p.answer(m, helloReply)
+		p.answer(m, doc("ok", 1.0, "maxWireVersion", 21, "serviceId", id))
 		p.hold()
 	})
-	o.LoadBalanced = true
-	open(t, o)
+	o.LoadBalanced, o.Greeted = true, func(service bson.ObjectID) { greeted = append(greeted, service) }
+	c := open(t, o)
+	if s := c.Service(); s == nil || *s != id || len(greeted) != 1 || greeted[0] != id {
+		t.Errorf("the service %v, told %v", s, greeted)
+	}
 	if v, _ := hello.Lookup("loadBalanced").BooleanOK(); !v || hello.Lookup("hello").IsZero() || !hello.Lookup("isMaster").IsZero() {
 		t.Errorf("%s", hello)
+	}
+}
+
+// The text is the specification's (load balancers, "connection establishment"). It is no failure of the network: trying again
+// does not help.
+func TestOpenRefusesAServerThatNamesNoServiceBehindALoadBalancer(t *testing.T) {
+	o := played(t, func(p *peer) { p.answer(p.read(), helloReply); p.hold() })
+	o.LoadBalanced, o.Greeted = true, func(bson.ObjectID) { t.Error("a service was told") }
+	_, err := Open(t.Context(), "db1:27017", o)
+	const want = "Driver attempted to initialize in load balancing mode, but the server does not support this mode."
+	e, _ := errors.AsType[*mongoerr.Error](err)
+	if e == nil || e.Stage != mongoerr.StageHandshake || e.Message != want || mongoerr.IsNetwork(err) || mongoerr.IsRetryableRead(err) {
+		t.Errorf("got %v", err)
+	}
+	if c := open(t, played(t, func(p *peer) {
+		p.answer(p.read(), doc("ok", 1.0, "serviceId", bson.ObjectID{7}))
+		p.hold()
+	})); c.Service() != nil {
+		t.Error("a service, though this is no load balancer")
 	}
 }
 

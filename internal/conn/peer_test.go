@@ -28,6 +28,8 @@ func doc(pairs ...any) bson.Raw {
 			b = bson.AppendString(b, key, v)
 		case []byte:
 			b = bson.AppendBinary(b, key, 0, v)
+		case bson.ObjectID:
+			b = bson.AppendObjectID(b, key, v)
 		case bson.Raw:
 			b = bson.AppendDocument(b, key, v)
 		case []string:

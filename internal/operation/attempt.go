@@ -15,6 +15,11 @@ import (
 // attempt sends the command once. done says that the call is over, with or without an error; else err is what the
 // retry decides on, and sent says whether the member may have seen the command.
 func (c *call) attempt(ctx context.Context, s *cluster.Server) (done, sent bool, err error) {
+	if l := c.op.Line; l != nil {
+		l.conn.Resume()
+		c.report.checkedOut(c.report.now(), l.conn.ID())
+		return c.carry(ctx, s, l.conn, l)
+	}
 	defer s.Done()
 	start := c.report.now()
 	pc, err := s.CheckOut(ctx, c.want())
@@ -27,8 +32,13 @@ func (c *call) attempt(ctx context.Context, s *cluster.Server) (done, sent bool,
 		c.trial.label(e, 0, false)
 		return false, false, e
 	}
-	defer pc.CheckIn()
 	c.report.checkedOut(start, pc.ID())
+	return c.carry(ctx, s, pc, lineOf(s, pc))
+}
+
+// carry is the part of an attempt that has a connection, which it gives back unless the line is held.
+func (c *call) carry(ctx context.Context, s *cluster.Server, pc *pool.Conn, l *Line) (done, sent bool, err error) {
+	defer l.leave(pc)
 	t := c.target(pc)
 	if err := c.prepare(t); err != nil {
 		return false, false, c.decorate(err, t.Addr)
@@ -38,7 +48,7 @@ func (c *call) attempt(ctx context.Context, s *cluster.Server) (done, sent bool,
 		return false, false, c.decorate(encodeError(err), t.Addr)
 	}
 	c.session.Used(time.Now())
-	start = c.report.now()
+	start := c.report.now()
 	reply, err := c.sendLoggedIn(ctx, s, pc, t, msg)
 	c.report.carried(start)
 	if err != nil {
@@ -47,7 +57,7 @@ func (c *call) attempt(ctx context.Context, s *cluster.Server) (done, sent bool,
 		c.trial.unsupported(e)
 		return false, true, err
 	}
-	return true, true, c.decode(reply, pc, t)
+	return true, true, c.decode(reply, pc, t, l)
 }
 
 func (c *call) target(pc *pool.Conn) Target {
@@ -238,13 +248,13 @@ func isOne(v bson.RawValue) bool {
 	return ok && f == 1
 }
 
-func (c *call) decode(r wireReply, pc *pool.Conn, t Target) error {
+func (c *call) decode(r wireReply, pc *pool.Conn, t Target, l *Line) error {
 	if c.op.Decode == nil || r.body == nil {
 		return nil
 	}
 	err := c.op.Decode(r.body, Result{
 		Server: t.Addr, Kind: t.Kind, ConnectionID: pc.ID(), ServerConnectionID: pc.ServerConnectionID(),
-		Attempts: c.trial.tries, Target: t, Session: c.session, OperationTime: r.operationTime,
+		Attempts: c.trial.tries, Target: t, Session: c.session, OperationTime: r.operationTime, Line: l,
 	})
 	if err == nil {
 		return nil

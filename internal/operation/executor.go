@@ -209,6 +209,9 @@ func (c *call) want() topology.Want {
 }
 
 func (c *call) selectServer(ctx context.Context) (*cluster.Server, error) {
+	if l := c.op.Line; l != nil {
+		return l.server, nil
+	}
 	start := time.Now()
 	c.x.o.Cluster.Awake(start)
 	var server *cluster.Server

@@ -48,6 +48,7 @@ type watch struct {
 	server    string
 	conn      int64
 	theirs    int64
+	service   *bson.ObjectID
 	sensitive bool
 	began     time.Time
 }
@@ -64,7 +65,7 @@ func (cm *commandMonitor) start(ctx context.Context, c *call, pc *pool.Conn, msg
 	}
 	w := watch{
 		panicked: cm.panicked, name: c.op.Name, db: c.op.DB, request: int64(parsed.RequestID), operation: c.id,
-		server: pc.Address(), conn: pc.ID(), theirs: pc.ServerConnectionID(),
+		server: pc.Address(), conn: pc.ID(), theirs: pc.ServerConnectionID(), service: pc.Service(),
 		sensitive: sensitive(c.op.Name, parsed.Body), began: time.Now(),
 	}
 	if cm.active {
@@ -84,7 +85,7 @@ func (w *watch) started(ctx context.Context, msg wire.Msg) {
 	}
 	e := &event.CommandStartedEvent{
 		Name: w.name, DB: w.db, Command: w.veil(wholeCommand(msg)), RequestID: w.request, OperationID: w.operation,
-		Server: w.server, ConnectionID: w.conn, ServerConnectionID: w.theirs,
+		Server: w.server, ConnectionID: w.conn, ServerConnectionID: w.theirs, ServiceID: w.service,
 	}
 	if w.log != nil {
 		w.log.Started(ctx, e)
@@ -108,7 +109,7 @@ func (w *watch) end(ctx context.Context, reply bson.Raw, err error) {
 func (w *watch) succeeded(ctx context.Context, reply bson.Raw) {
 	e := &event.CommandSucceededEvent{
 		Name: w.name, DB: w.db, Reply: w.veil(reply), Duration: time.Since(w.began), RequestID: w.request, OperationID: w.operation,
-		Server: w.server, ConnectionID: w.conn, ServerConnectionID: w.theirs,
+		Server: w.server, ConnectionID: w.conn, ServerConnectionID: w.theirs, ServiceID: w.service,
 	}
 	if w.log != nil {
 		w.log.Succeeded(ctx, e)
@@ -121,7 +122,7 @@ func (w *watch) succeeded(ctx context.Context, reply bson.Raw) {
 func (w *watch) failed(ctx context.Context, err error) {
 	e := &event.CommandFailedEvent{
 		Name: w.name, DB: w.db, Err: w.veilError(err), Duration: time.Since(w.began), RequestID: w.request, OperationID: w.operation,
-		Server: w.server, ConnectionID: w.conn, ServerConnectionID: w.theirs,
+		Server: w.server, ConnectionID: w.conn, ServerConnectionID: w.theirs, ServiceID: w.service,
 	}
 	if w.log != nil {
 		w.log.Failed(ctx, e)

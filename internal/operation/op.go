@@ -61,6 +61,7 @@ type Op struct {
 	// then carries a transaction number, so that the server does it once.
 	Retryable bool
 
+	Line     *Line                                // go over this connection and no other; nil: any
 	Pin      *cluster.Pin                         // go where it is; ReadPref is then that of the pin; nil: none
 	Address  string                               // this member or none (getMore, killCursors)
 	Selector func([]event.Member) []event.Member  // picks among suitable members, before the latency window; nil: all
@@ -81,6 +82,9 @@ type Result struct {
 	// Session.Keep, passes it in the Op of each getMore, and gives it to Executor.Release at its end.
 	Session       *session.Session
 	OperationTime bson.Timestamp // zero if the member told none
+	// Line is the connection if what goes on after the call must go on over it, else nil. A cursor that does holds it, passes
+	// it in the Op of each getMore, and releases it at its end.
+	Line *Line
 }
 
 // NS is "db.coll", or "db".

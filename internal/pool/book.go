@@ -3,6 +3,7 @@ package pool
 import (
 	"time"
 
+	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/event"
 )
 
@@ -49,7 +50,9 @@ type book struct {
 	pending  ring
 	draining ring
 	waiting  queue
-	held     [holders]int // of the busy ones, by who holds them for longer than one operation
+	held     [holders]int             // of the busy ones, by who holds them for longer than one operation
+	resting  int                      // of those, the ones on which nothing is under way
+	services map[bson.ObjectID]uint64 // behind a load balancer: the generation of each service
 }
 
 // Holder is who keeps a connection checked out.
@@ -74,11 +77,24 @@ func (b *book) hold(c *Conn, h Holder) {
 	}
 }
 
+// rest notes whether something is under way on a busy connection.
+func (b *book) rest(c *Conn, resting bool) {
+	if c.resting == resting {
+		return
+	}
+	if c.resting = resting; resting {
+		b.resting++
+	} else {
+		b.resting--
+	}
+}
+
 // leave takes a connection out of the busy ones.
 func (b *book) leave(c *Conn) {
 	if c.holder != ByOperation {
 		b.hold(c, ByOperation)
 	}
+	b.rest(c, false)
 	b.busy.remove(c)
 }
 
@@ -113,7 +129,7 @@ func (b *book) take(now time.Time) (c *Conn, drops []dropped) {
 
 func (b *book) perished(c *Conn, now time.Time) string {
 	switch {
-	case c.gen != b.gen:
+	case b.stale(c):
 		return event.ReasonStale
 	case b.maxIdle > 0 && now.Sub(c.since) >= b.maxIdle:
 		return event.ReasonIdle
@@ -155,7 +171,7 @@ func (b *book) dialed(c *Conn, now time.Time) (w *waiter, reason string, replace
 // blame is the waiter for whom the dial of c was made, if there is one: it has failed, and the waiter must be told. A
 // dial of an older generation concerns nobody any more. The connection stays in the ledger until dialFailed.
 func (b *book) blame(c *Conn) *waiter {
-	if c.gen != b.gen || b.waiting.n < b.pending.n {
+	if b.stale(c) || b.waiting.n < b.pending.n {
 		return nil
 	}
 	return b.waiting.pop()
@@ -199,7 +215,7 @@ func (b *book) outdated(c *Conn) string {
 	switch {
 	case b.status == closed:
 		return event.ReasonPoolClosed
-	case c.gen != b.gen:
+	case b.stale(c):
 		return event.ReasonStale
 	}
 	return ""

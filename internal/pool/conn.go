@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/event"
 	"github.com/sextantdb/sextant/internal/conn"
 )
@@ -30,7 +31,9 @@ type Conn struct {
 	// Guarded by the pool's mu.
 	where      whereabouts
 	holder     Holder
-	since      time.Time // when it became idle
+	resting    bool           // kept, and nothing is under way on it
+	service    *bson.ObjectID // gen is that of the service; nil: that of the pool
+	since      time.Time      // when it became idle
 	created    time.Time
 	lateAt     time.Time // since when it drains
 	prev, next *Conn
@@ -41,7 +44,7 @@ type Conn struct {
 // ID numbers the connections of a pool from 1 in order of creation.
 func (c *Conn) ID() int64 { return c.id }
 
-// Generation is that of the pool when the connection was made.
+// Generation is that of the pool when the connection was made; behind a load balancer, that of its service.
 func (c *Conn) Generation() uint64 { return c.gen }
 
 // Address is the address of the connection's member.
@@ -88,16 +91,6 @@ func (p *Pool) lost(c *Conn, reason string) {
 	p.dialMore(false)
 	if p.o.Min > 0 {
 		p.poke()
-	}
-}
-
-// Hold says who keeps the connection, for the statistics and for the error of those who wait for one. It is an operation
-// unless somebody says otherwise, and again after each check-in.
-func (c *Conn) Hold(h Holder) {
-	c.pool.mu.Lock()
-	defer c.pool.mu.Unlock()
-	if c.where == busy && h < holders {
-		c.pool.book.hold(c, h)
 	}
 }
 

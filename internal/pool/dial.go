@@ -25,7 +25,7 @@ func (p *Pool) dialMore(fill bool) {
 func (p *Pool) dial(ctx context.Context, c *Conn, e *early) {
 	defer p.wg.Done()
 	defer c.cancel()
-	sock, err := p.open(ctx, e)
+	sock, err := p.open(ctx, c, e)
 	if err != nil {
 		p.dialFailed(c, err)
 		return
@@ -81,7 +81,7 @@ func (p *Pool) dialFailed(c *Conn, err error) {
 	p.fillAt = p.dialErrAt.Add(fillRetry)
 	p.unlock()
 	if p.o.Failed != nil {
-		p.o.Failed(err, c.gen)
+		p.o.Failed(err, c.gen, c.service)
 	}
 	p.mu.Lock()
 	if c.where == pending { // Failed may have had the pool cleared, and the dials ended

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/internal/conn"
 	"github.com/sextantdb/sextant/mongoerr"
 )
@@ -55,7 +56,7 @@ func (p *Pool) dropEarly() {
 func (p *Pool) openEarly(ctx context.Context, e *early) {
 	defer p.wg.Done()
 	defer e.cancel()
-	e.sock, e.err = p.o.Open(ctx)
+	e.sock, e.err = p.o.Open(ctx, nil) // never behind a load balancer, where pools are ready at once
 	close(e.done)
 	keep := time.NewTimer(earlyKeep)
 	defer keep.Stop()
@@ -98,9 +99,13 @@ func (p *Pool) takeEarly() *early {
 }
 
 // open is a connection for a dial of the ledger: the early one, or a new one.
-func (p *Pool) open(ctx context.Context, e *early) (*conn.Conn, error) {
+func (p *Pool) open(ctx context.Context, c *Conn, e *early) (*conn.Conn, error) {
 	if e == nil {
-		return p.o.Open(ctx)
+		return p.o.Open(ctx, func(service bson.ObjectID) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.book.greeted(c, service)
+		})
 	}
 	select {
 	case <-e.done:

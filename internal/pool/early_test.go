@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/internal/conn"
 	"github.com/sextantdb/sextant/internal/pool"
 )
@@ -16,7 +17,9 @@ func unready(m *member, o pool.Options) (*pool.Pool, *journal) {
 	j := &journal{}
 	o.Publish = j.note
 	opts := &conn.Options{Dial: m.dial}
-	o.Open = func(ctx context.Context) (*conn.Conn, error) { return conn.Open(ctx, "db1:27017", opts) }
+	o.Open = func(ctx context.Context, _ func(bson.ObjectID)) (*conn.Conn, error) {
+		return conn.Open(ctx, "db1:27017", opts)
+	}
 	return pool.New("db1:27017", o), j
 }
 

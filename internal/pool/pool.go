@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/event"
 	"github.com/sextantdb/sextant/internal/conn"
 )
@@ -24,15 +25,16 @@ type Options struct {
 	MaxIdle       time.Duration // unused for longer, a connection is closed; 0 is no limit
 	WaitTimeout   time.Duration // greatest time to wait for a connection; 0 leaves it to the context
 
-	// Open opens a connection, handshake and authentication included. It ends when ctx does.
-	Open func(ctx context.Context) (*conn.Conn, error)
+	// Open opens a connection, handshake and authentication included. It ends when ctx does. Behind a load balancer it calls
+	// greeted, between handshake and authentication, with the service that the connection leads to.
+	Open func(ctx context.Context, greeted func(service bson.ObjectID)) (*conn.Conn, error)
 	// Inspect reads once from a new connection what operations will ask of it. Nil is allowed.
 	Inspect func(*conn.Conn) Info
 	// Probe asks over an idle connection, once Doubt was called, whether it still leads somewhere. Nil is allowed.
 	Probe func(context.Context, *conn.Conn) error
-	// Failed is told of an error of Open, with the generation of the connection, before the one who waits for it learns
-	// of it. It may clear the pool. Nil is allowed.
-	Failed func(err error, generation uint64)
+	// Failed is told of an error of Open, with the generation of the connection and its service, if it got as far as to know
+	// that, before the one who waits for it learns of it. It may clear the pool. Nil is allowed.
+	Failed func(err error, generation uint64, service *bson.ObjectID)
 	// RTT is the average round trip to the member, by which the pool measures how long a late reply is worth waiting for.
 	// Nil: only that of the handshake counts.
 	RTT func() time.Duration
@@ -101,7 +103,7 @@ func (p *Pool) Stats() event.PoolStats {
 	b := &p.book
 	return event.PoolStats{
 		InUse: b.busy.n, Idle: len(b.idle), Pending: b.pending.n, Draining: b.draining.n, Waiting: b.waiting.n,
-		Total: b.total(), Generation: b.gen, HeldByCursors: b.held[ByCursor], HeldByTransactions: b.held[ByTransaction],
+		Total: b.total(), Generation: b.gen, Services: len(b.reached()), HeldByCursors: b.held[ByCursor], HeldByTransactions: b.held[ByTransaction],
 	}
 }
 
@@ -187,13 +189,14 @@ func (p *Pool) endSweep(s *sweep, reason string, err error) (finish func()) {
 }
 
 // Close shuts the pool for good: those who wait fail with mongoerr.ErrPoolClosed, dials are cancelled, idle
-// connections closed. Those in use may come back until ctx ends; then they are closed under their operations.
+// connections closed, and those that rest. Those in use may come back until ctx ends; then they are closed under their operations.
 // It returns when every goroutine of the pool has ended.
 func (p *Pool) Close(ctx context.Context) {
 	p.mu.Lock()
 	p.dropEarly()
 	s := p.book.shut()
 	p.publishDrops(s.drops)
+	resting := p.book.atRest()
 	finish := p.endSweep(&s, event.ReasonPoolClosed, p.closedError())
 	if s.changed && p.known {
 		p.publish(event.PoolEvent{Type: event.PoolClosed})
@@ -202,6 +205,9 @@ func (p *Pool) Close(ctx context.Context) {
 	p.unlock()
 	p.stop()
 	finish()
+	for _, c := range resting {
+		c.Conn.Close()
+	}
 	p.wg.Wait()
 	select {
 	case <-p.emptied:
@@ -221,7 +227,7 @@ func (p *Pool) cutBusy() {
 
 // noteEmpty is called under mu whenever connections in use may have become none.
 func (p *Pool) noteEmpty() {
-	if p.book.status != closed || p.book.busy.n > 0 {
+	if p.book.status != closed || p.book.busy.n > p.book.resting {
 		return
 	}
 	select {
@@ -238,6 +244,9 @@ func (p *Pool) publish(e event.PoolEvent) {
 	}
 	out := new(e) // the copy keeps an unpublished event off the heap
 	out.Address, out.Generation = p.addr, p.book.gen
+	if out.ServiceID != nil {
+		out.Generation = p.book.services[*out.ServiceID]
+	}
 	p.o.Publish(out)
 }
 

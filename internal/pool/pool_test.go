@@ -27,6 +27,8 @@ type member struct {
 	fail  error         // of a dial; may be changed between synctest.Waits
 	slow  atomic.Int64  // nanoseconds that an answer takes, but for that to the hello
 
+	services []bson.ObjectID // it is a load balancer, which takes turns; none: it is not
+
 	mu    sync.Mutex
 	socks []net.Conn // the server's ends
 	most  int        // dials at a time
@@ -56,13 +58,17 @@ func (m *member) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	client, server := net.Pipe()
 	m.mu.Lock()
 	m.socks = append(m.socks, server)
+	var service *bson.ObjectID
+	if n := len(m.services); n > 0 {
+		service = &m.services[(len(m.socks)-1)%n]
+	}
 	m.mu.Unlock()
-	go m.greet(server)
+	go m.greet(server, service)
 	return client, nil
 }
 
-// greet answers every message with the hello of a standalone.
-func (m *member) greet(sock net.Conn) {
+// greet answers every message with the hello of a standalone, or of a service behind a load balancer.
+func (m *member) greet(sock net.Conn, service *bson.ObjectID) {
 	defer sock.Close()
 	for id := int32(1); ; id++ {
 		head := make([]byte, wire.HeaderLen)
@@ -83,6 +89,9 @@ func (m *member) greet(sock net.Conn) {
 		msg, doc := bson.BeginDocument(msg)
 		msg = bson.AppendBoolean(msg, "ismaster", true)
 		msg = bson.AppendInt32(msg, "maxWireVersion", 21)
+		if service != nil {
+			msg = bson.AppendObjectID(msg, "serviceId", *service)
+		}
 		msg = bson.AppendDouble(msg, "ok", 1)
 		msg = bson.EndDocument(msg, doc)
 		if _, err := sock.Write(wire.EndMsg(msg, start)); err != nil {
@@ -120,8 +129,9 @@ func newPool(t *testing.T, m *member, o pool.Options) (*pool.Pool, *journal) {
 	t.Helper()
 	j := &journal{}
 	o.Publish = j.note
-	opts := &conn.Options{Dial: m.dial}
-	o.Open = func(ctx context.Context) (*conn.Conn, error) { return conn.Open(ctx, "db1:27017", opts) }
+	o.Open = func(ctx context.Context, greeted func(bson.ObjectID)) (*conn.Conn, error) {
+		return conn.Open(ctx, "db1:27017", &conn.Options{Dial: m.dial, LoadBalanced: m.services != nil, Greeted: greeted})
+	}
 	p := pool.New("db1:27017", o)
 	p.Ready()
 	return p, j
@@ -316,7 +326,7 @@ func TestFailedDialIsToldToTheOneWhoWaitsForIt(t *testing.T) {
 		refused := errors.New("refused")
 		m := &member{fail: refused}
 		var told []error
-		p, j := newPool(t, m, pool.Options{Max: 1, Failed: func(err error, gen uint64) { told = append(told, err) }})
+		p, j := newPool(t, m, pool.Options{Max: 1, Failed: func(err error, gen uint64, _ *bson.ObjectID) { told = append(told, err) }})
 		_, err := p.CheckOut(t.Context())
 		var e *mongoerr.Error
 		if !errors.As(err, &e) || e.Stage != mongoerr.StageDial || !errors.Is(err, refused) {
@@ -432,7 +442,7 @@ func TestMinimumSizeIsKeptAndIdleConnectionsExpire(t *testing.T) {
 func TestMinimumSizeIsNotDialledInAHotLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fails := 0
-		p, _ := newPool(t, &member{fail: errors.New("down")}, pool.Options{Min: 1, Failed: func(error, uint64) { fails++ }})
+		p, _ := newPool(t, &member{fail: errors.New("down")}, pool.Options{Min: 1, Failed: func(error, uint64, *bson.ObjectID) { fails++ }})
 		time.Sleep(9500 * time.Millisecond)
 		closePool(t, p)
 		if fails < 5 || fails > 11 {
@@ -488,7 +498,7 @@ func TestPoolThatWasNeverReadyDialsNothingAndRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &member{}
 		opts := &conn.Options{Dial: m.dial}
-		p := pool.New("arbiter:27017", pool.Options{Min: 5, Open: func(ctx context.Context) (*conn.Conn, error) {
+		p := pool.New("arbiter:27017", pool.Options{Min: 5, Open: func(ctx context.Context, _ func(bson.ObjectID)) (*conn.Conn, error) {
 			return conn.Open(ctx, "arbiter:27017", opts)
 		}})
 		if _, err := p.CheckOut(t.Context()); !mongoerr.IsPoolCleared(err) {

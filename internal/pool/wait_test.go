@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/internal/conn"
 	"github.com/sextantdb/sextant/internal/pool"
 	"github.com/sextantdb/sextant/mongoerr"
@@ -91,7 +92,9 @@ func TestErrorOfAPausedPoolTellsWhetherItEverWorked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &member{}
 		opts := &conn.Options{Dial: m.dial}
-		p := pool.New("db1:27017", pool.Options{Open: func(ctx context.Context) (*conn.Conn, error) { return conn.Open(ctx, "db1:27017", opts) }})
+		p := pool.New("db1:27017", pool.Options{Open: func(ctx context.Context, _ func(bson.ObjectID)) (*conn.Conn, error) {
+			return conn.Open(ctx, "db1:27017", opts)
+		}})
 		_, err := p.CheckOut(t.Context())
 		says(t, err, "the member has not answered its monitor yet")
 		if !mongoerr.IsPoolCleared(err) || strings.Contains(err.Error(), "failure") {

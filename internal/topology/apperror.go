@@ -14,7 +14,9 @@ import (
 //   - a failed connection marks the server Unknown and clears the pool, but a timeout of a ready connection does not:
 //     the operation may just be slow;
 //   - a failure to connect or to greet that smells of overload changes nothing (it carries labels instead): clearing
-//     the pool would only bring more connections.
+//     the pool would only bring more connections;
+//   - a load balancer is never Unknown: only connections to the service that failed are given up, and none while the
+//     service is not known yet (load balancers specification, "error handling").
 func (c *change) appError(ev AppError) {
 	s := c.old.Server(ev.Addr)
 	if s == nil || ev.Generation < ev.CurrentGeneration {
@@ -46,7 +48,9 @@ func (c *change) stateChange(s *Server, ev AppError, tv TopologyVersion) {
 	if clearPool {
 		c.clear(s, ev)
 	}
-	c.late = append(c.late, RequestCheck{s.Addr})
+	if s.Kind != event.LoadBalancer {
+		c.late = append(c.late, RequestCheck{s.Addr})
+	}
 }
 
 func (c *change) notConnected(s *Server, ev AppError) {
@@ -60,15 +64,16 @@ func (c *change) notConnected(s *Server, ev AppError) {
 }
 
 func (c *change) lostConnection(s *Server, ev AppError) {
-	if s.Kind != event.LoadBalancer {
-		failed := *s
-		failed.PoolErr = ev.Err
-		c.markUnknown(&failed, ev.Err, TopologyVersion{})
+	failed := *s
+	failed.PoolErr = ev.Err
+	if s.Kind == event.LoadBalancer {
+		c.put(&failed)
+		c.clear(s, ev)
+		return
 	}
+	c.markUnknown(&failed, ev.Err, TopologyVersion{})
 	c.clear(s, ev)
-	if s.Kind != event.LoadBalancer {
-		c.late = append(c.late, CancelCheck{s.Addr})
-	}
+	c.late = append(c.late, CancelCheck{s.Addr})
 }
 
 // clear clears the pool; behind a load balancer only the connections to the service that failed, and none if the

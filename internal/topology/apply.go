@@ -90,7 +90,11 @@ func (d *Description) remember(r Removal) {
 // hello takes a good answer, unless it is older than what is known.
 func (c *change) hello(ev HelloReply) {
 	old := c.old.Server(ev.Server.Addr)
-	if old == nil || old.Kind == event.LoadBalancer || old.TopologyVersion.compare(ev.Server.TopologyVersion) > 0 {
+	if old != nil && old.Kind == event.LoadBalancer {
+		c.healed(old, ev)
+		return
+	}
+	if old == nil || old.TopologyVersion.compare(ev.Server.TopologyVersion) > 0 {
 		return
 	}
 	s := old.renewed(ev, c.now)
@@ -98,6 +102,16 @@ func (c *change) hello(ev HelloReply) {
 	c.dispatch(s)
 	if s = c.next.Server(s.Addr); s != nil && (s.Kind.DataBearing() || c.next.Kind == event.Single && s.Kind.Known()) {
 		c.late = append(c.late, ReadyPool{s.Addr})
+	}
+}
+
+// healed takes back that connections through a load balancer fail. What a service behind it says in hello is nothing that is
+// known of the balancer.
+func (c *change) healed(old *Server, ev HelloReply) {
+	if ev.FromPool && old.PoolErr != nil {
+		s := *old
+		s.PoolErr = nil
+		c.put(&s)
 	}
 }
 
