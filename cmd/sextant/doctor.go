@@ -65,7 +65,7 @@ func printDiagnosis(w io.Writer, d *doctor.Diagnosis) error {
 		b.WriteString("\n" + strings.Join(align(rows), "\n") + "\n")
 	}
 	fmt.Fprintf(&b, "\nverdict: %s\n", d.Verdict)
-	for _, f := range d.Findings {
+	for _, f := range d.Page() {
 		fmt.Fprintf(&b, "\n%s\n", f)
 	}
 	_, err := io.WriteString(w, b.String())

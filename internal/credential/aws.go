@@ -76,7 +76,7 @@ func (a *AWS) Get(ctx context.Context) (auth.AWSKeys, error) {
 	}
 	k, err := svc.fetch(ctx)
 	if err != nil {
-		return k, failed(err)
+		return k, failed(a.System.tried(err))
 	}
 	a.cache().put(svc.id, k)
 	return k, nil

@@ -177,6 +177,16 @@ func TestServicesThatGiveNoKeysAreTold(t *testing.T) {
 	}
 	_, err := (&AWS{System: (&stub{}).system(map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": "/gone", "AWS_ROLE_ARN": "r"}), Cache: &AWSCache{}}).Get(t.Context())
 	mustFail(t, err)
+	if !strings.Contains(err.Error(), "no keys are given with the client; the environment has no AWS_ACCESS_KEY_ID; the file that AWS_WEB_IDENTITY_TOKEN_FILE names") {
+		t.Errorf("the sources up to the one that failed are not named: %v", err)
+	}
+	_, err = (&AWS{System: (&stub{}).system(map[string]string{"AWS_ROLE_ARN": "r", "AWS_EC2_METADATA_DISABLED": "true"}), Cache: &AWSCache{}}).Get(t.Context())
+	mustFail(t, err)
+	for _, source := range []string{"AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE;", "_RELATIVE_URI", "_FULL_URI", "AWS_EC2_METADATA_DISABLED"} {
+		if !strings.Contains(err.Error(), source) {
+			t.Errorf("%s is not named: %v", source, err)
+		}
+	}
 }
 
 // The order of the authentication specification, "Obtaining credentials"; and of mongodb-aws.md, "Custom Credential

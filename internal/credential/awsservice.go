@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,6 +46,23 @@ func (s *System) awsService() awsService {
 	}
 	base := strings.TrimSuffix(cmp.Or(s.env("AWS_EC2_METADATA_SERVICE_ENDPOINT"), "http://169.254.169.254"), "/")
 	return awsService{"instance " + base, func(ctx context.Context) (auth.AWSKeys, error) { return s.instance(ctx, base) }}
+}
+
+// tried is the error of the last source with those before it, so that whoever thought to have given keys sees where none
+// were found. Variables appear by their names alone.
+func (s *System) tried(err error) error {
+	said := []string{"no keys are given with the client"}
+	for _, source := range [][]string{
+		{"AWS_ACCESS_KEY_ID"}, {"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN"},
+		{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"}, {"AWS_CONTAINER_CREDENTIALS_FULL_URI"},
+	} {
+		missing := slices.DeleteFunc(source, func(name string) bool { return s.env(name) != "" })
+		if len(missing) == 0 {
+			break
+		}
+		said = append(said, "the environment has no "+strings.Join(missing, " and no "))
+	}
+	return fmt.Errorf("%s; %w", strings.Join(said, "; "), err)
 }
 
 // webIdentity exchanges the token that EKS gives to a pod for keys (AssumeRoleWithWebIdentity).
@@ -129,12 +147,12 @@ func checkContainer(address string) error {
 // instance asks the metadata service of EC2, version 2: for a session, for the role, for its keys.
 func (s *System) instance(ctx context.Context, base string) (auth.AWSKeys, error) {
 	if strings.EqualFold(s.env("AWS_EC2_METADATA_DISABLED"), "true") {
-		return auth.AWSKeys{}, fmt.Errorf("no keys are given, none are in the environment, and AWS_EC2_METADATA_DISABLED forbids to ask the machine's metadata")
+		return auth.AWSKeys{}, fmt.Errorf("EC2's metadata service must not be asked (AWS_EC2_METADATA_DISABLED)")
 	}
 	session, err := s.fetch(ctx, request{method: "PUT", url: base + "/latest/api/token",
 		headers: [][2]string{{"X-aws-ec2-metadata-token-ttl-seconds", "30"}}})
 	if err != nil {
-		return auth.AWSKeys{}, fmt.Errorf("no keys are given, none are in the environment, and the machine's metadata cannot be asked: %w", err)
+		return auth.AWSKeys{}, fmt.Errorf("EC2's metadata service cannot be asked: %w", err)
 	}
 	header := [][2]string{{"X-aws-ec2-metadata-token", strings.TrimSpace(string(session))}}
 	const roles = "/latest/meta-data/iam/security-credentials/"

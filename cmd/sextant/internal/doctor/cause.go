@@ -17,8 +17,14 @@ import (
 // whyNot is the finding about a server that gave no hello.
 func (x *examination) whyNot(p *probe) Finding {
 	f := Finding{Stage: stageName(p.failed.Stage), Server: p.addr, Severity: Trouble}
+	way, throughProxy := errors.AsType[*proxyFault](p.proxy)
 	switch p.failed.Stage {
 	case mongoerr.StageDial:
+		if throughProxy {
+			f.Stage, f.Cure = "proxy", way.cure
+			f.Cause = strings.Replace(way.cause, "SOCKS5 proxy", "SOCKS5 proxy "+x.proxyAddress(), 1)
+			break
+		}
 		f.Cause, f.Cure = whyNoDial(p)
 	case mongoerr.StageTLS:
 		f.Cause, f.Cure = whyNoTLS(p)
@@ -125,6 +131,8 @@ func certificateTrouble(err *mongoerr.Error) (cause, cure string) {
 		return err.Message, "use a name of the certificate in the connection string (and in the set's configuration), or have a certificate issued for this one (subjectAltName)"
 	case errors.As(err, &authority):
 		return err.Message, "give the authority's certificate with tlsCAFile; if that is given, it is the wrong one or an intermediate certificate is missing at the server"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && strings.Contains(err.Message, "not valid before"):
+		return err.Message, "set the clock of this host if it is wrong; otherwise have the server show a certificate that is valid now"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return err.Message, "renew the server's certificate (net.tls.certificateKeyFile, then rotateCertificates); if this host's clock is wrong, set it"
 	case errors.As(err, &refused), errors.As(err, &invalid):
@@ -172,6 +180,9 @@ const (
 // whyNoHello is for a server that accepted the connection and did not answer hello.
 func whyNoHello(p *probe) (cause, cure string) {
 	err, seen := p.failed, p.tap.bytes()
+	if noService(err) {
+		return whyNoService(p)
+	}
 	const addTLS = "add tls=true to the connection string, and tlsCAFile if the authority is one of your own; with a client certificate, tlsCertificateKeyFile"
 	if p.web || isHTTP(seen) {
 		return anHTTPServer, httpCure
@@ -182,6 +193,8 @@ func whyNoHello(p *probe) (cause, cure string) {
 	switch {
 	case isTLS(seen):
 		return "the server wants TLS: it answers with a TLS record", addTLS
+	case mongoerr.CodeName(err.Code) == "LoadBalancerSupportMismatch":
+		return "the server is behind a load balancer, and the connection string does not say so", "add loadBalanced=true to the connection string"
 	case err.Code != 0:
 		return "the server refuses the hello: " + err.Message, "see the server's log"
 	case len(seen) > 0 && !err.Timeout() && !isEOF(err):

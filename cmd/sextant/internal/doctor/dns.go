@@ -150,19 +150,17 @@ func unresolved(addr string, err error, by []string, set string) Finding {
 	f := Finding{Stage: "dns", Server: addr, Severity: Trouble}
 	dns, ok := errors.AsType[*net.DNSError](err)
 	if ok && !dns.IsNotFound {
-		f.Cause = fmt.Sprintf("DNS did not say where %q is: %s", host, dns.Err)
+		f.Cause = "DNS did not say where this name leads: " + dns.Err
 		f.Cure = "look at this host's resolver (/etc/resolv.conf, VPN) and try again; other hosts may be fine"
 		return f
 	}
-	f.Cause = fmt.Sprintf("the name %q does not resolve on this host", host)
+	f.Cause = "the name does not resolve on this host"
 	if len(by) == 0 {
 		f.Cure = "check how it is written, and whether this host asks the right DNS server (VPN, search domain, /etc/hosts)"
 		return f
 	}
 	f.Cause += fmt.Sprintf("; %s as member of set %s by this name", strings.Join(by, ", ")+advertises(len(by)), set)
-	f.Cure = "clients reach members by the names that the set advertises, not by those of the connection string: make " + host +
-		" resolve here (DNS or /etc/hosts), or give the members names that all clients can use (rs.reconfig); " +
-		"a tool that needs one member only may use directConnection=true"
+	f.Cure = "make the name resolve here (DNS or /etc/hosts), or give the members names that all clients can use (rs.reconfig): clients reach members by the names that the set advertises"
 	if where := foreign(host); where != "" {
 		f.Cause += ". It looks like " + where
 	}

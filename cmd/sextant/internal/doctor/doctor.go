@@ -32,12 +32,16 @@ type Severity string
 // Severities.
 const (
 	Note    Severity = "note"    // worth knowing, does no harm by itself
+	Warning Severity = "warning" // works today, and is dangerous or about to fail; the verdict does not count it
 	Trouble Severity = "trouble" // something does not work as it should
 )
 
+// weight puts first what matters most.
+var weight = map[Severity]int{Trouble: 0, Warning: 1, Note: 2}
+
 // Finding is one thing that was noticed. Its words hold no secret.
 type Finding struct {
-	Stage    string   `json:"stage"`  // uri dns dial tls hello set names roles lag clock versions auth routing
+	Stage    string   `json:"stage"`  // uri dns proxy dial tls hello set names roles lag clock versions auth routing
 	Server   string   `json:"server"` // empty: it is about no single one
 	Severity Severity `json:"severity"`
 	Cause    string   `json:"cause"`
@@ -63,6 +67,22 @@ type Diagnosis struct {
 }
 
 func (d *Diagnosis) add(f Finding) { d.Findings = append(d.Findings, f) }
+
+// Page are the findings to be read by people: what is the same for several servers is said once.
+func (d *Diagnosis) Page() []Finding {
+	var out []Finding
+	for _, f := range d.Findings {
+		i := slices.IndexFunc(out, func(o Finding) bool {
+			return o.Stage == f.Stage && o.Severity == f.Severity && o.Cause == f.Cause && o.Cure == f.Cure
+		})
+		if i < 0 || f.Server == "" {
+			out = append(out, f)
+			continue
+		}
+		out[i].Server += ", " + f.Server
+	}
+	return out
+}
 
 // troubled says whether a finding is more than a note.
 func (d *Diagnosis) troubled() bool {
@@ -98,7 +118,9 @@ func (p *probe) row() []string {
 		}
 		return out
 	}
-	out[4] = event.FormatDuration(p.member.RTT)
+	if p.member.RTT > 0 {
+		out[4] = event.FormatDuration(p.member.RTT)
+	}
 	out[5] = p.member.Kind.String()
 	out[6] = p.version
 	if p.lagKnown {

@@ -5,7 +5,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -72,31 +74,6 @@ func TestDoctorKnowsAFirewallByItsSilence(t *testing.T) {
 	d.expect(t, Unreachable, "dial", "db2:27017", "packets are dropped", "firewall")
 }
 
-func TestDoctorSaysWhatIsWrongWithACertificate(t *testing.T) {
-	set := replset.Run(t, replset.Options{Members: 4, TLS: &replset.TLS{}})
-	past := replset.Certificate{NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(-24 * time.Hour)}
-	for i, c := range []replset.Certificate{past, {Stranger: true}, {Names: []string{"elsewhere.example"}}} {
-		if err := set.Certify(i, c); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ca, _ := set.TLSFiles()
-	for i, c := range []struct{ cause, cure string }{
-		{"has expired on", "renew"}, {"an authority that this client does not trust", "tlsCAFile"},
-		{"is for elsewhere.example, not for 127.0.0.1", "subjectAltName"},
-	} {
-		addr := set.Member(i).Addr()
-		look(t, "mongodb://"+addr+"/?directConnection=true&tlsCAFile="+ca, zone{}, nil).expect(t, Unreachable, "tls", addr, c.cause, c.cure)
-	}
-	addr := set.Member(3).Addr()
-	look(t, "mongodb://"+addr+"/?directConnection=true&tls=true", zone{}, nil).
-		expect(t, Unreachable, "tls", addr, "does not trust", "tlsCAFile")
-	if d := look(t, "mongodb://"+addr+"/?directConnection=true&tlsCAFile="+ca, zone{}, nil); d.Verdict != Healthy {
-		t.Errorf("the good one: %s %v", d.Verdict, d.Findings)
-	}
-	look(t, "mongodb://"+addr+"/?tlsCAFile=/no/such/file", zone{}, nil).expect(t, Unreachable, "uri", addr, "/no/such/file", "file")
-}
-
 func TestDoctorReadsNamesAsTheyAreSeenFromHere(t *testing.T) {
 	two := these("mongo1:27017", "mongo2:27017")
 	a := fakes(t, member("rs0", true, named("mongo1:27017"), two))
@@ -104,6 +81,10 @@ func TestDoctorReadsNamesAsTheyAreSeenFromHere(t *testing.T) {
 	d.expect(t, Unreachable, "dns", "mongo1:27017", "container", "rs.reconfig")
 	d.expect(t, Unreachable, "dns", "mongo2:27017", a[0]+" advertises it as member of set rs0", "/etc/hosts")
 	d.expect(t, Unreachable, "names", a[0], "calls itself mongo1:27017", "directConnection=true")
+	d.expect(t, Unreachable, "names", a[0], "(mongo1:27017, mongo2:27017), none of which can be reached", "Config.AddressMap")
+	if len(d.Findings) != 3 || len(d.Page()) != 2 || d.Page()[0].Server != "mongo1:27017, mongo2:27017" {
+		t.Errorf("findings that are not needed, or said twice: %v", d.Page())
+	}
 	if d := look(t, "mongodb://"+a[0]+"/?directConnection=true", zone{}, nil); d.Verdict != Healthy {
 		t.Errorf("directly: %s %v", d.Verdict, d.Findings)
 	}
@@ -112,19 +93,28 @@ func TestDoctorReadsNamesAsTheyAreSeenFromHere(t *testing.T) {
 	look(t, "mongodb://"+k[0], zone{}, nil).expect(t, Unreachable, "dns", "m-0.mongo.ns.svc.cluster.local:27017", "Kubernetes", "resolve here")
 }
 
+func TestDoctorKnowsMembersBehindNATByTheSeedThatAnswers(t *testing.T) {
+	inside := these("10.9.9.1:27017", "10.9.9.2:27017", "10.9.9.3:27017")
+	a := fakes(t, member("rs0", true, named("10.9.9.1:27017"), inside))
+	var d net.Dialer
+	got := look(t, "mongodb://"+a[0]+"/?replicaSet=rs0", zone{}, func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if strings.HasPrefix(addr, "10.") {
+			return nil, &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EHOSTUNREACH)}
+		}
+		return d.DialContext(ctx, network, addr)
+	})
+	got.expect(t, Unreachable, "dial", "10.9.9.2:27017", "no way to that address", "routes")
+	got.expect(t, Unreachable, "names", a[0], "none of which can be reached from here", "Config.AddressMap")
+	if len(got.Page()) != 2 {
+		t.Errorf("more than the ways and the names: %v", got.Page())
+	}
+}
+
 func TestDoctorNotesASeedThatCallsItselfSomethingElse(t *testing.T) {
 	set := replset.Run(t, replset.Options{Members: 1})
 	_, port, _ := net.SplitHostPort(set.Member(0).Addr())
 	d := look(t, "mongodb://localhost:"+port+"/?replicaSet=rs0", zone{}, nil)
 	d.expect(t, Healthy, "names", "localhost:"+port, "calls itself "+set.Member(0).Addr(), "advertised names")
-}
-
-func TestDoctorSaysWhyALoginFails(t *testing.T) {
-	set := replset.Run(t, replset.Options{Users: []replset.User{{Name: "joe", Password: "right"}}})
-	addr := set.Member(0).Addr()
-	d := look(t, strings.Replace(set.URI(), "://", "://joe:wr0ng@", 1), zone{}, nil)
-	d.expect(t, Unreachable, "auth", addr, `user "joe" of database "admin"`, "authSource")
-	look(t, set.URI(), zone{}, nil).expect(t, Unreachable, "auth", addr, "no user", "user:password@")
 }
 
 func TestDoctorSaysWhatIsWrongWithASet(t *testing.T) {
@@ -168,6 +158,22 @@ func TestDoctorSaysWhyThereIsNoPrimary(t *testing.T) {
 	look(t, "mongodb://"+few[0], zone{}, nil).expect(t, Degraded, "roles", "", "1 of 3 members answer, and 2 must agree", "majority")
 	both := fakes(t, member("rs0", false, nth(0), all), member("rs0", false, nth(1), all))
 	look(t, "mongodb://"+both[0], zone{}, nil).expect(t, Degraded, "roles", "", "though 2 of 2 members answer", "rs.status()")
+	there := closedPort(t)
+	led := fakes(t, member("rs0", false, nth(0), func(a []string) []string { return append([]string{there}, a...) }, bson.E{Key: "primary", Value: there}),
+		member("rs0", false, nth(1), func(a []string) []string { return append([]string{there}, a...) }, bson.E{Key: "primary", Value: there}))
+	d := look(t, "mongodb://"+led[0], zone{}, nil)
+	d.expect(t, Degraded, "roles", "", "the members say that "+there+" is the primary, and it can not be reached", "the way to that member")
+	if len(d.Findings) != 2 {
+		t.Errorf("%v", d.Findings)
+	}
+	arbiter := fakes(t, replace(member("rs0", false, nth(0), these(there), bson.E{Key: "arbiterOnly", Value: true}, bson.E{Key: "arbiters", Value: []string{}}), bson.E{Key: "secondary", Value: false}))
+	lone := look(t, "mongodb://"+arbiter[0], zone{}, nil)
+	lone.expect(t, Unreachable, "roles", arbiter[0], "this seed is an arbiter", "members with data")
+	for _, f := range lone.Findings {
+		if strings.Contains(f.Cure, "reads with secondaryPreferred") {
+			t.Errorf("nobody serves reads: %v", f)
+		}
+	}
 	twins := fakes(t, member("rs0", true, nth(0), all), member("rs0", true, nth(1), all), member("rs0", false, nth(2), all))
 	look(t, "mongodb://"+twins[0], zone{}, nil).expect(t, Degraded, "roles", "", "2 members take themselves for the primary", "steps down")
 }

@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"github.com/sextantdb/sextant"
-	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/event"
-	"github.com/sextantdb/sextant/mongoerr"
 	"github.com/sextantdb/sextant/readpref"
 )
 
@@ -23,7 +21,8 @@ type examination struct {
 	names   names
 	open    dialFunc // opens the sockets; the addresses are resolved already
 	cfg     *sextant.Config
-	oldName bool // replicaSet=true
+	options []string // of the connection string, as they are written
+	oldName bool     // replicaSet=true
 	set     string
 }
 
@@ -44,9 +43,10 @@ func Examine(ctx context.Context, uri string, timeout time.Duration, w *World) *
 	x.Findings = []Finding{}
 	x.Verdict = Unreachable
 	if x.cfg = x.read(ctx, uri); x.cfg != nil {
-		x.say("%s", summary(x.cfg))
+		x.say("%s", summary(x.cfg, x.proxyAddress()))
 		x.run(ctx)
 	}
+	slices.SortStableFunc(x.Findings, func(a, b Finding) int { return weight[a.Severity] - weight[b.Severity] })
 	return &x.Diagnosis
 }
 
@@ -55,7 +55,7 @@ func (x *examination) say(format string, args ...any) {
 }
 
 // summary is what the connection string asks for, without secrets.
-func summary(c *sextant.Config) string {
+func summary(c *sextant.Config, proxy string) string {
 	words := []string{"seeds " + strings.Join(c.Hosts, ", ")}
 	if c.ReplicaSet != "" {
 		words = append(words, "set "+c.ReplicaSet)
@@ -67,7 +67,7 @@ func summary(c *sextant.Config) string {
 		words = append(words, "TLS")
 	}
 	if c.ProxyHost != "" {
-		words = append(words, "through the proxy "+c.ProxyHost)
+		words = append(words, "through the proxy "+proxy)
 	}
 	if c.Username != "" {
 		words = append(words, "user "+c.Username)
@@ -77,6 +77,10 @@ func summary(c *sextant.Config) string {
 
 // run examines servers one by one, then the set that they make, then what a client can do with it.
 func (x *examination) run(ctx context.Context) {
+	x.judgePlain()
+	if !slices.ContainsFunc(x.cfg.Hosts, isSocket) && !x.judgeProxy(ctx) {
+		return
+	}
 	for _, h := range x.cfg.Hosts {
 		if a := address(h); x.probe(a) == nil {
 			x.probes = append(x.probes, &probe{addr: a, seed: true, by: "the URI"})
@@ -96,6 +100,7 @@ func (x *examination) run(ctx context.Context) {
 		}
 	}
 	x.judgeSet()
+	x.judgeCertificates(time.Now())
 	x.Verdict = x.use(ctx)
 	if x.Verdict == Healthy && x.troubled() {
 		x.Verdict = Degraded
@@ -194,7 +199,7 @@ func (x *examination) use(ctx context.Context) Verdict {
 	}
 	client, err := sextant.ConnectConfig(ctx, &cfg)
 	if err != nil {
-		x.unusable(err)
+		x.unusable(err, x.options)
 		return Unreachable
 	}
 	defer leave(client)
@@ -214,47 +219,6 @@ func (x *examination) use(ctx context.Context) Verdict {
 			Cure: "change the read preference of the connection string (mode, tags, maxStalenessSeconds) or the members' tags; sextant explain tries others"})
 	}
 	return Healthy
-}
-
-// login authenticates as the connection string says and asks for something that strangers are not told.
-func (x *examination) login(ctx context.Context, client *sextant.Client, anybody *readpref.ReadPref) bool {
-	ask := bson.D{{Key: "listDatabases", Value: 1}, {Key: "nameOnly", Value: true}}
-	_, err := client.Database("admin").RunCommand(ctx, ask, sextant.RunCommandOptions{ReadPreference: anybody})
-	e := asError(err)
-	user := x.cfg.Username
-	switch {
-	case err == nil:
-		return true
-	case e != nil && e.Code == mongoerr.CodeUnauthorized && user == "" && x.cfg.AuthMechanism == "":
-		x.add(Finding{Stage: "auth", Server: e.Server, Severity: Trouble, Cause: "the server wants a login, and the connection string has no user",
-			Cure: "put user:password@ before the hosts, and authSource if the user is not of the database admin"})
-		return false
-	case e != nil && e.Stage == mongoerr.StageServer && !mongoerr.IsAuth(err) && !mongoerr.IsStateChange(err):
-		return true // logged in; what is asked for is not for this user, or not for this kind of server
-	case mongoerr.IsAuth(err):
-		x.add(Finding{Stage: "auth", Server: e.Server, Severity: Trouble, Cause: x.refusal(e), Cure: authCure})
-		return false
-	}
-	x.add(Finding{Stage: "auth", Severity: Trouble, Cause: "a member answers its monitor, but not a command: " + headline(err),
-		Cure: "see whether the server hangs or turns connections away (its log; net.maxIncomingConnections)"})
-	return false
-}
-
-const authCure = "check name and password (in a connection string, characters such as @ : / % are percent-encoded), the database that holds the user (authSource), and that the user may use this mechanism (authMechanism)"
-
-func (x *examination) refusal(e *mongoerr.Error) string {
-	source := x.cfg.AuthSource
-	if source == "" {
-		source = x.cfg.Database
-	}
-	if source == "" {
-		source = "admin"
-	}
-	who := ""
-	if x.cfg.Username != "" {
-		who = fmt.Sprintf(" of user %q of database %q", x.cfg.Username, source)
-	}
-	return "the server refuses the login" + who + ": " + e.Message
 }
 
 // settle waits until the client has heard of every member, good or bad.

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -24,6 +25,8 @@ type probe struct {
 	member event.Member
 	failed *mongoerr.Error // why there is no hello
 	dnsErr error
+	proxy  error               // after a failure to connect through a proxy: why, as far as the proxy says
+	chain  []*x509.Certificate // what the server has shown within TLS
 
 	version   string
 	lag       time.Duration
@@ -33,6 +36,7 @@ type probe struct {
 
 	secure   bool   // TLS was spoken, or tried
 	otherWay *probe // after a failure: the same server with TLS where the URI has none, or the other way round
+	bare     *probe // after a failure for want of a load balancer: what answers without one
 	web      bool   // after a failure: an HTTP server answers
 }
 
@@ -96,6 +100,19 @@ func (x *examination) probeAll(ctx context.Context, probes []*probe) {
 func (x *examination) ask(ctx context.Context, p *probe) {
 	p.secure = x.cfg.TLS || x.cfg.TLSConfig != nil
 	x.greet(ctx, p, x.direct(p, x.timeout/5), x.timeout/5)
+	if p.failed != nil && noService(p.failed) {
+		p.bare = &probe{addr: p.addr}
+		cfg := x.direct(p.bare, x.timeout/10)
+		cfg.LoadBalanced, cfg.DirectConnection = nil, true
+		x.greet(ctx, p.bare, cfg, x.timeout/10)
+		return
+	}
+	switch {
+	case p.failed == nil && p.secure:
+		x.readCertificates(ctx, p)
+	case p.failed != nil && p.failed.Stage == mongoerr.StageDial && x.cfg.ProxyHost != "":
+		p.proxy = x.whyNoWay(ctx, p.addr)
+	}
 	if p.failed == nil || p.failed.Stage != mongoerr.StageTLS && p.failed.Stage != mongoerr.StageHandshake {
 		return
 	}
@@ -114,12 +131,12 @@ func (x *examination) ask(ctx context.Context, p *probe) {
 // browse says whether the server speaks HTTP. It is asked only of servers that do not answer hello, for MongoDB itself
 // answers browsers, with a remark.
 func (x *examination) browse(ctx context.Context, p *probe) bool {
-	if isSocket(p.addr) || x.cfg.ProxyHost != "" {
+	if isSocket(p.addr) {
 		return false
 	}
 	ctx, cancel := within(ctx, x.timeout/10)
 	defer cancel()
-	c, err := x.names.dial(ctx, x.open, "tcp", p.addr)
+	c, err := x.connect(ctx, p.addr)
 	if err != nil {
 		return false
 	}
@@ -136,9 +153,9 @@ func (x *examination) browse(ctx context.Context, p *probe) bool {
 // direct is the configuration of a client that talks to this server only, and to whose name nobody logs in.
 func (x *examination) direct(p *probe, limit time.Duration) *sextant.Config {
 	cfg := *x.cfg
-	cfg.Hosts, cfg.DirectConnection, cfg.ReplicaSet = []string{p.addr}, true, ""
+	cfg.Hosts, cfg.DirectConnection, cfg.ReplicaSet = []string{p.addr}, !x.balanced(), ""
 	cfg.Username, cfg.Password, cfg.AuthMechanism, cfg.AuthMechanismProperties, cfg.AuthSource = "", "", "", nil, ""
-	cfg.LoadBalanced, cfg.Compressors = nil, nil
+	cfg.Compressors = nil
 	cfg.ServerMonitoringMode, cfg.MinPoolSize, cfg.ServerSelectionTimeout = "poll", 0, limit
 	if cfg.ConnectTimeout == nil || *cfg.ConnectTimeout <= 0 || *cfg.ConnectTimeout > limit {
 		cfg.ConnectTimeout = &limit
@@ -173,6 +190,13 @@ func (x *examination) greet(ctx context.Context, p *probe, cfg *sextant.Config, 
 		return
 	}
 	defer leave(client)
+	if cfg.LoadBalanced != nil && *cfg.LoadBalanced { // nobody watches a load balancer: a connection has to be made
+		_, err := client.Database("admin").RunCommand(ctx, bson.D{{Key: "ping", Value: 1}})
+		if e := asError(err); err != nil && (e == nil || e.Stage != mongoerr.StageServer) {
+			p.fail(err)
+			return
+		}
+	}
 	err = client.Refresh(ctx)
 	if members := client.Hosts().Members; len(members) == 1 {
 		p.member = members[0]

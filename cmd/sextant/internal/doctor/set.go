@@ -76,23 +76,6 @@ func (x *examination) judgeMember(p *probe) {
 
 const oldestWire = 7 // MongoDB 4.0
 
-// judgeName compares what a seed is called here with what it calls itself.
-func (x *examination) judgeName(p *probe) {
-	m := p.member
-	if m.Me == "" || strings.EqualFold(m.Me, p.addr) || m.SetName != x.set || x.cfg.DirectConnection {
-		return
-	}
-	f := Finding{Stage: "names", Server: p.addr, Severity: Note,
-		Cause: fmt.Sprintf("this seed calls itself %s: clients ask it once and then use the names that the set advertises (%s)", m.Me, strings.Join(x.roster(), ", ")),
-		Cure:  "write the advertised names in the connection string"}
-	if me := x.probe(strings.ToLower(m.Me)); me != nil && !me.answered() {
-		f.Severity = Trouble
-		f.Cause += ", and " + m.Me + " can not be reached from here"
-		f.Cure = "make the advertised name lead to the server from here, or change it with rs.reconfig; a tool that needs this member only may use directConnection=true"
-	}
-	x.add(f)
-}
-
 // judgeMixture finds seeds of different deployments.
 func (x *examination) judgeMixture() {
 	sets := map[string][]string{}
@@ -120,51 +103,6 @@ func (x *examination) judgeMixture() {
 		f.Cure += ", and say which with replicaSet=" + order[0]
 	}
 	x.add(f)
-}
-
-// ours are the members that the set names; answer says which of them must have answered as this kind.
-func (x *examination) ours(is func(event.Kind) bool) (out []*probe) {
-	for _, a := range x.roster() {
-		if p := x.probe(a); p != nil && p.answered() && p.member.SetName == x.set && is(p.member.Kind) {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-// judgeRoles says whether the set can take writes, and keep them.
-func (x *examination) judgeRoles() {
-	n := len(x.roster())
-	primaries := x.ours(func(k event.Kind) bool { return k == event.RSPrimary })
-	withData := x.ours(event.Kind.DataBearing)
-	alive := x.ours(event.Kind.Known)
-	majority := n/2 + 1
-	switch {
-	case len(primaries) == 0 && len(alive) < majority:
-		x.add(Finding{Stage: "roles", Severity: Trouble,
-			Cause: fmt.Sprintf("there is no primary, so writes are not possible: %d of %d members answer, and %d must agree to elect one", len(alive), n, majority),
-			Cure:  "bring back members until a majority is up; reads with secondaryPreferred or nearest go on meanwhile"})
-	case len(primaries) == 0:
-		x.add(Finding{Stage: "roles", Severity: Trouble,
-			Cause: fmt.Sprintf("there is no primary, so writes are not possible, though %d of %d members answer", len(alive), n),
-			Cure:  "an election takes about 12 s: try again; if none comes, the members may not reach each other or none may stand (priority 0): see rs.status()"})
-	case len(primaries) > 1:
-		x.add(Finding{Stage: "roles", Severity: Trouble,
-			Cause: fmt.Sprintf("%d members take themselves for the primary: %s", len(primaries), addresses(primaries)),
-			Cure:  "the older one steps down as soon as it hears of the newer; if it lasts, a network between them is cut"})
-	case len(withData) < majority:
-		x.add(Finding{Stage: "roles", Severity: Trouble,
-			Cause: fmt.Sprintf("writes with w: majority wait: %d members with data are up, and %d of %d must confirm (arbiters hold no data)", len(withData), majority, n),
-			Cure:  "bring back members with data"})
-	}
-}
-
-func addresses(probes []*probe) string {
-	var out []string
-	for _, p := range probes {
-		out = append(out, p.addr)
-	}
-	return strings.Join(out, ", ")
 }
 
 // judgeVersions notes an upgrade that is not finished.

@@ -73,24 +73,29 @@ func fakes(t *testing.T, hellos ...func(addrs []string) bson.D) []string {
 	for i, hello := range hellos {
 		addrs[i] = listen(t, func(c net.Conn) {
 			<-ready
-			for {
-				msg, err := message(c)
-				if err != nil {
-					return
-				}
-				doc := bson.D{{Key: "ok", Value: 1}}
-				for name := range msg.Body.All() {
-					if name == "isMaster" || name == "hello" {
-						doc = append(hello(addrs), doc...)
-					}
-					break
-				}
-				reply(c, msg.RequestID, doc)
-			}
+			greet(c, func() bson.D { return hello(addrs) })
 		})
 	}
 	close(ready)
 	return addrs
+}
+
+// greet answers each hello with this one, and all else with ok.
+func greet(c net.Conn, hello func() bson.D) {
+	for {
+		msg, err := message(c)
+		if err != nil {
+			return
+		}
+		doc := bson.D{{Key: "ok", Value: 1}}
+		for name := range msg.Body.All() {
+			if name == "isMaster" || name == "hello" {
+				doc = append(hello(), doc...)
+			}
+			break
+		}
+		reply(c, msg.RequestID, doc)
+	}
 }
 
 func message(c net.Conn) (wire.Msg, error) {

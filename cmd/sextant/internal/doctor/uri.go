@@ -66,18 +66,19 @@ func (x *examination) read(ctx context.Context, uri string) *sextant.Config {
 		x.oldName = true
 		uri = join(head, hosts, path, without(options, "replicaSet"))
 	}
+	x.options = options
 	cfg, err := sextant.ParseURI(uri)
 	if err != nil {
-		x.unusable(err)
+		x.unusable(err, options)
 		return nil
 	}
 	if cfg.SRVHost != "" && !x.fromDNS(ctx, cfg) {
 		return nil
 	}
 	for _, w := range cfg.Warnings {
-		cure := w.Suggestion
-		if cure == "" {
-			cure = "leave it out, or correct it"
+		cure := "leave it out, or correct it"
+		if w.Suggestion != "" {
+			cure = "write " + w.Suggestion
 		}
 		x.add(Finding{Stage: "uri", Severity: Note, Cause: w.String(), Cure: cure})
 	}
@@ -86,11 +87,6 @@ func (x *examination) read(ctx context.Context, uri string) *sextant.Config {
 		cfg.AppName = "sextant doctor"
 	}
 	return cfg
-}
-
-func (x *examination) unusable(err error) {
-	x.add(Finding{Stage: "uri", Severity: Trouble, Cause: headline(err),
-		Cure: `write it as "mongodb://host1:27017,host2:27017/?replicaSet=name"; in names and passwords, characters such as @ : / % are percent-encoded`})
 }
 
 // fromDNS gives a configuration the hosts and defaults that its SRV name stands for at this moment, by the rules of the
