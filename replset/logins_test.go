@@ -1,6 +1,7 @@
 package replset
 
 import (
+	"encoding/base64"
 	"strings"
 	"testing"
 
@@ -103,4 +104,18 @@ func TestOIDCIsOfferedOnlyWhereItIsSetUp(t *testing.T) {
 	}
 	c.must(t, "t", insert(1, nil))
 	c.fails(t, mongoerr.CodeAuthenticationFailed, "$external", start1("MONGODB-OIDC", []byte("garbage")))
+}
+
+// The salts' length follows the digest's, as a server's does; libmongoc and what is built on it take no other.
+func TestSaltsAreAsLongAsAServers(t *testing.T) {
+	s := Run(t, Options{Users: []User{{Name: "joe", Password: "secret-one"}}})
+	for mechanism, size := range map[string]int{"SCRAM-SHA-1": 16, "SCRAM-SHA-256": 28} {
+		r := dialRaw(t, s, 0, "app").must(t, "admin", start1(mechanism, []byte("n,,n=joe,r=x")))
+		_, first, _ := r.Lookup("payload").BinaryOK()
+		_, rest, _ := strings.Cut(string(first), ",s=")
+		salt, _, _ := strings.Cut(rest, ",")
+		if raw, err := base64.StdEncoding.DecodeString(salt); err != nil || len(raw) != size {
+			t.Errorf("%s: %s has a salt of %d bytes: %v", mechanism, first, len(raw), err)
+		}
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"crypto/hmac"
 	"crypto/md5" // #nosec: SCRAM-SHA-1 of MongoDB is defined over it
 	"crypto/rand"
+	"crypto/sha1" // #nosec: only its size
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -105,11 +107,20 @@ func (u *Users) set(user User, mechanisms []string) error {
 }
 
 func derive(mechanism string, user User) (scram.StoredCredentials, error) {
-	salt := make([]byte, 16)
+	salt := make([]byte, saltSize(mechanism))
 	if _, err := rand.Read(salt); err != nil {
 		return scram.StoredCredentials{}, err
 	}
 	return deriveWith(mechanism, user, string(salt))
+}
+
+// saltSize is as long as a server's salts are: the digest less the four bytes of a block's number. libmongoc, and so the
+// drivers over it, takes no other.
+func saltSize(mechanism string) int {
+	if mechanism == scram1 {
+		return sha1.Size - 4
+	}
+	return sha256.Size - 4
 }
 
 func deriveWith(mechanism string, user User, salt string) (scram.StoredCredentials, error) {
