@@ -28,6 +28,7 @@ const (
 	StageEncode    Stage = "encode"    // a Go value could not become BSON
 	StageSelection Stage = "selection" // no member could serve the operation in time
 	StageCheckout  Stage = "checkout"  // no connection could be had from the member's pool
+	StageProxy     Stage = "proxy"     // the way through the SOCKS5 proxy, which is not reached or gives no connection
 	StageDial      Stage = "dial"      // name resolution or the TCP connection
 	StageTLS       Stage = "tls"       // the TLS handshake
 	StageHandshake Stage = "handshake" // the hello that opens a connection
@@ -146,7 +147,7 @@ func (e *Error) AddLabel(labels ...string) *Error {
 // dialled, secured, greeted or authenticated.
 func (e *Error) BeforeHandshake() bool {
 	switch e.Stage {
-	case StageDial, StageTLS, StageHandshake, StageAuth:
+	case StageProxy, StageDial, StageTLS, StageHandshake, StageAuth:
 		return true
 	}
 	return false

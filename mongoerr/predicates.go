@@ -60,7 +60,7 @@ func IsNetwork(err error) bool {
 		return false
 	}
 	switch e.Stage {
-	case StageDial, StageTLS, StageWrite, StageRead:
+	case StageProxy, StageDial, StageTLS, StageWrite, StageRead:
 		return true
 	case StageHandshake, StageAuth:
 		return e.TimedOut || isNetworkCause(e.Cause)

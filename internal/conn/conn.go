@@ -6,7 +6,7 @@
 // under way ends the wait at once. If the request was sent whole, the connection then owes a reply and can be used again
 // when Drain has read it; else it is broken.
 //
-// Every error is a *mongoerr.Error that names the server and the stage (dial, tls, handshake, auth, write, read), says
+// Every error is a *mongoerr.Error that names the server and the stage (proxy, dial, tls, handshake, auth, write, read), says
 // in plain words what happened, and keeps what the system said as its cause. No error holds a secret.
 package conn
 
@@ -47,7 +47,7 @@ type Options struct {
 	Compression *Compression // nil: messages are not compressed
 	Monitor     bool         // a monitor's connection: never authenticates, never asks for mechanisms
 	Metadata    *Metadata    // the client document of hello; nil: ClientMetadata(AppName) at each Open
-	// Reached is told, while Open works, to which stage it has come: dial, tls, handshake. nil: nobody wants to know.
+	// Reached is told, while Open works, to which stage it has come: proxy or dial, tls, handshake. nil: nobody wants to know.
 	Reached func(mongoerr.Stage)
 }
 

@@ -20,7 +20,7 @@ func (t connectTimeout) Error() string {
 func (t connectTimeout) Timeout() bool { return true }
 
 // Open connects to addr ("host:port", "[::1]:port", or the path of a Unix socket, which ends in ".sock"), secures the
-// connection if o.TLS is set, shakes hands and authenticates. The error is a *mongoerr.Error of the stage dial, tls,
+// connection if o.TLS is set, shakes hands and authenticates. The error is a *mongoerr.Error of the stage proxy, dial, tls,
 // handshake or auth; network failures up to the hello carry the labels SystemOverloadedError and RetryableError
 // (client backpressure specification).
 func Open(ctx context.Context, addr string, o *Options) (*Conn, error) {
@@ -72,10 +72,11 @@ func dial(ctx context.Context, addr string, o *Options) (net.Conn, error) {
 	if o.Dial != nil {
 		open = o.dialed
 	}
+	stage := mongoerr.StageDial
 	if o.Proxy != nil && network == "tcp" {
-		open = o.Proxy.through(open)
+		open, stage = o.Proxy.through(open), mongoerr.StageProxy
 	}
-	o.reached(mongoerr.StageDial)
+	o.reached(stage)
 	nc, err := open(ctx, network, to)
 	if err != nil {
 		return nil, dialError(ctx, addr, err)

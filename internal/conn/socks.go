@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 
 	"github.com/sextantdb/sextant/mongoerr"
 	"golang.org/x/net/proxy"
@@ -35,32 +36,65 @@ func (p *Proxy) through(open dialFunc) dialFunc {
 		if p.Username != "" {
 			auth = &proxy.Auth{User: p.Username, Password: p.Password}
 		}
-		d, err := proxy.SOCKS5("tcp", p.Address, auth, forward{open})
+		reached := false
+		d, err := proxy.SOCKS5("tcp", p.Address, auth, forward{func(ctx context.Context, network, addr string) (net.Conn, error) {
+			nc, err := open(ctx, network, addr)
+			reached = err == nil
+			return nc, err
+		}})
 		if err != nil {
-			return nil, proxyFailure{err}
+			return nil, &proxyFailure{p.Address, "takes no such login", err}
 		}
 		// What package proxy returns always takes a context.
 		nc, err := d.(proxy.ContextDialer).DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, proxyFailure{err}
+		switch {
+		case err == nil:
+			return nc, nil
+		case !reached:
+			return nil, &proxyFailure{p.Address, "cannot be reached", err}
 		}
-		return nc, nil
+		return nil, refusedBy(p.Address, err)
 	}
 }
 
 // proxyFailure says that it was the way through the proxy that failed: that tells nothing of the server's load.
-type proxyFailure struct{ cause error }
+type proxyFailure struct {
+	proxy string // host:port
+	what  string
+	cause error
+}
 
-func (f proxyFailure) Error() string { return f.cause.Error() }
-func (f proxyFailure) Unwrap() error { return f.cause }
+func (f *proxyFailure) Error() string { return f.cause.Error() }
+func (f *proxyFailure) Unwrap() error { return f.cause }
 
-// proxyError is the error of a dial that failed in the proxy, nil if it did not.
-func proxyError(ctx context.Context, addr string, err error) error {
-	if f, ok := errors.AsType[proxyFailure](err); !ok {
-		return nil
-	} else if ctx.Err() != nil {
-		return failure(mongoerr.StageDial, addr, endOf(ctx), "%s while connecting through the SOCKS5 proxy", endWords(ctx))
-	} else {
-		return failure(mongoerr.StageDial, addr, f, "the SOCKS5 proxy (proxyHost) gives no connection")
+// refusedBy is the failure of a proxy that was reached. Package proxy tells what the proxy answered by its text alone.
+func refusedBy(addr string, err error) *proxyFailure {
+	cause := err
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Err != nil {
+		cause = op.Err // without "socks connect tcp" and addresses, which the error tells anyhow
 	}
+	switch text := cause.Error(); {
+	case strings.HasPrefix(text, "unknown error "): // a reply to the request, RFC 1928 section 6
+		return &proxyFailure{addr, "cannot connect to it", errors.New(strings.TrimPrefix(text, "unknown error "))}
+	case strings.Contains(text, "authentication"):
+		return &proxyFailure{addr, "refuses the login (proxyUsername, proxyPassword)", cause}
+	case isHangUp(err):
+		return &proxyFailure{addr, "closed the connection", cause}
+	case strings.Contains(text, "protocol version"):
+		return &proxyFailure{addr, "does not answer as a SOCKS5 proxy does", cause}
+	}
+	return &proxyFailure{addr, "gives no connection", cause}
+}
+
+// proxyError is the error of a dial that failed in the proxy, nil if it did not. It has a stage of its own, so that nobody
+// looks for the fault at the server.
+func proxyError(ctx context.Context, addr string, err error) error {
+	f, ok := errors.AsType[*proxyFailure](err)
+	switch {
+	case !ok:
+		return nil
+	case ctx.Err() != nil:
+		return failure(mongoerr.StageProxy, addr, endOf(ctx), "%s while connecting through the SOCKS5 proxy %s", endWords(ctx), f.proxy)
+	}
+	return failure(mongoerr.StageProxy, addr, f, "the SOCKS5 proxy %s %s", f.proxy, f.what)
 }

@@ -147,6 +147,7 @@ func (t *trial) unheard(s *Server) (text, where string) {
 
 // hangsIn says what it looks like when nothing comes in a stage of opening a connection.
 var hangsIn = map[mongoerr.Stage]string{
+	mongoerr.StageProxy:     "the SOCKS5 proxy gives no connection",
 	mongoerr.StageDial:      "the connection is not there yet",
 	mongoerr.StageTLS:       "in the TLS handshake: is it a port without TLS?",
 	mongoerr.StageHandshake: "connected, but hello is not answered",
@@ -204,8 +205,13 @@ func Short(err error) string {
 		text = e.Message
 	}
 	line, _, _ := strings.Cut(text, "\n")
-	if around != nil && around.Stage == mongoerr.StageTLS && around.Message != "" {
+	switch {
+	case around == nil || around.Message == "":
+	case around.Stage == mongoerr.StageTLS:
 		return tlsTrouble(around, line)
+	case around.Stage == mongoerr.StageProxy: // the cause alone would be taken for the member's
+		message, _, _ := strings.Cut(around.Message, "\n")
+		return message + ": " + line
 	}
 	switch line {
 	case "context deadline exceeded", "i/o timeout":
