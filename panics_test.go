@@ -3,14 +3,18 @@ package sextant_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/sextantdb/sextant"
+	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
+	"github.com/sextantdb/sextant/replset"
 )
 
 func TestDialThatPanicsIsToldForItsMember(t *testing.T) {
@@ -19,6 +23,58 @@ func TestDialThatPanicsIsToldForItsMember(t *testing.T) {
 		c.ServerSelectionTimeout = 200 * time.Millisecond
 	})
 	refuse(t, 5*time.Second, ping(cl), mongoerr.IsSelection, "the Dial function panicked: boom")
+}
+
+// fragile is a connection that panics after a number of reads or writes.
+type fragile struct {
+	net.Conn
+	left *atomic.Int64
+}
+
+func (f fragile) Read(b []byte) (int, error) {
+	if f.left.Add(-1) < 0 {
+		panic("boom")
+	}
+	return f.Conn.Read(b)
+}
+
+func (f fragile) Write(b []byte) (int, error) {
+	if f.left.Add(-1) < 0 {
+		panic("boom")
+	}
+	return f.Conn.Write(b)
+}
+
+// TestConnectionsThatPanicEndNoProcess: those of monitors, of the minimum size, of operations and of those that drain, with TLS
+// and without. Each works for a while.
+func TestConnectionsThatPanicEndNoProcess(t *testing.T) {
+	for _, secure := range []*replset.TLS{nil, {}} {
+		synctest.Test(t, func(t *testing.T) {
+			network := replset.NewMemoryNetwork()
+			set := replset.Run(t, replset.Options{Network: network, TLS: secure})
+			panics := false
+			cl := connect(t, set.URI(), func(c *sextant.Config) {
+				c.MinPoolSize, c.HeartbeatFrequency = 2, time.Second
+				c.Dial = func(ctx context.Context, kind, addr string) (net.Conn, error) {
+					nc, err := network.Dial(ctx, kind, addr)
+					left := new(atomic.Int64)
+					left.Store(rand.Int64N(30))
+					return fragile{nc, left}, err
+				}
+			})
+			for i := range 200 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%10)*time.Millisecond+time.Microsecond)
+				_, err := cl.Database("shop").Collection("people").FindOne(ctx, bson.D{})
+				cancel()
+				panics = panics || err != nil && strings.Contains(err.Error(), "of the Dial function's connection panicked: boom")
+				time.Sleep(50 * time.Millisecond)
+			}
+			if !panics {
+				t.Error("no operation met a panic")
+			}
+			cl.Close(t.Context())
+		})
+	}
 }
 
 // oddResolver answers as its funcs do.

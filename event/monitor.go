@@ -100,7 +100,7 @@ type PoolEvent struct {
 	Address      string
 	ConnectionID int64
 	Reason       string // ConnectionClosed, CheckOutFailed, PendingResponseFailed
-	Err          error  // PoolCleared, ConnectionClosed, CheckOutFailed, PendingResponseFailed
+	Err          error  // PoolCleared, ConnectionClosed for the reason "error", CheckOutFailed, PendingResponseFailed
 	Duration     time.Duration
 	Interrupt    bool           // PoolCleared: connections in use are closed too
 	ServiceID    *bson.ObjectID // PoolCleared: behind a load balancer, the service whose connections are given up; else nil

@@ -27,6 +27,9 @@ func (c *Conn) Alive() bool {
 	if err != nil {
 		return false
 	}
+	if raw == nil {
+		return true
+	}
 	alive := true
 	// Control and not Read: a deadline of the last use may have passed since.
 	err = raw.Control(func(fd uintptr) {

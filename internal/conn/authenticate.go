@@ -264,7 +264,7 @@ func (c *Conn) Reauthenticate(ctx context.Context) error {
 	}
 	err := a.login(c)
 	if err != nil {
-		c.broken.Store(true)
+		c.Break(err)
 	}
 	return err
 }

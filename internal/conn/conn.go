@@ -68,6 +68,7 @@ type Conn struct {
 	armed  bool           // a deadline is set on nc
 	owed   int32          // the request whose reply nobody waits for any more; 0: none
 	broken atomic.Bool
+	why    error // the first failure after which it was broken; of the goroutine that has the connection
 	close  sync.Once
 	// capacity 1: the end of a context has set its deadline. The connection belongs to one client, so the channel may live
 	// in a bubble of testing/synctest.
@@ -135,6 +136,17 @@ func (c *Conn) RTT() time.Duration { return c.rtt }
 // Broken says that the connection must not be used again: a write or read failed, a reply was not understood, or it was
 // closed.
 func (c *Conn) Broken() bool { return c.broken.Load() }
+
+// Err is why the connection is broken, nil if it is not, or if Close alone broke it. It is for whoever has the connection.
+func (c *Conn) Err() error { return c.why }
+
+// Break has the connection not used again, for a reason that it cannot see itself.
+func (c *Conn) Break(why error) {
+	if c.why == nil {
+		c.why = why
+	}
+	c.broken.Store(true)
+}
 
 // Streaming says that the server will send a further reply unasked: read it with ReadNext.
 func (c *Conn) Streaming() bool { return c.stream.open }

@@ -25,8 +25,9 @@ func (c *Conn) errorf(stage mongoerr.Stage, cause error, format string, args ...
 
 // fail makes an error after which the connection is broken.
 func (c *Conn) fail(stage mongoerr.Stage, cause error, format string, args ...any) *mongoerr.Error {
-	c.broken.Store(true)
-	return c.errorf(stage, cause, format, args...)
+	e := c.errorf(stage, cause, format, args...)
+	c.Break(e)
+	return e
 }
 
 func failure(stage mongoerr.Stage, addr string, cause error, format string, args ...any) *mongoerr.Error {
@@ -54,10 +55,10 @@ func opcodeError(code int32) error {
 func (c *Conn) ioError(ctx context.Context, stage mongoerr.Stage, err error) error {
 	partial := c.rbuf[c.used:]
 	switch ended, cause := ioEnded(ctx, err); {
-	case ended && stage == mongoerr.StageRead && c.owed != 0:
-		return c.errorf(stage, cause, "%s", c.lateWords(ctx, stage)) // not broken: Drain may yet read the reply
+	case ended && c.owed != 0:
+		return c.errorf(stage, cause, "%s", lateWords(ctx)) // not broken: Drain may yet read the reply
 	case ended:
-		return c.overloaded(ctx, c.fail(stage, cause, "%s", c.lateWords(ctx, stage)))
+		return c.overloaded(ctx, c.fail(stage, cause, "%s", lateWords(ctx)))
 	case errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) && c.Broken():
 		return c.fail(stage, err, "the connection was closed by this client")
 	case wire.Guess(partial) != "":
@@ -74,20 +75,61 @@ func (c *Conn) ioError(ctx context.Context, stage mongoerr.Stage, err error) err
 	return c.overloaded(ctx, c.fail(stage, err, "the server closed the connection"))
 }
 
+// unsent is the error of a request of which nothing was sent: it costs no connection.
+func (c *Conn) unsent(ctx context.Context, stage mongoerr.Stage, cause error) error {
+	return c.errorf(stage, cause, "%s before anything was sent", endWords(ctx))
+}
+
+// writeError is the error for a write of which n of size bytes went. When the context ended before the first byte the
+// connection is as it was; but TLS does not go on after a write that failed.
+func (c *Conn) writeError(ctx context.Context, n, size int, err error) error {
+	ended, cause := ioEnded(ctx, err)
+	_, secure := c.nc.(*tls.Conn)
+	switch {
+	case !ended:
+		return c.ioError(ctx, mongoerr.StageWrite, err)
+	case n == 0 && !secure && isTimeout(err) && !c.Broken():
+		return c.unsent(ctx, mongoerr.StageWrite, cause)
+	}
+	return c.overloaded(ctx, c.fail(mongoerr.StageWrite, cause, "%s when %d of %d bytes were sent", endWords(ctx), n, size))
+}
+
+// over is why the context has ended, nil if it has not. Its timer may be a little behind its deadline.
+func over(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return endOf(ctx)
+	}
+	if d, ok := ctx.Deadline(); !ok || time.Now().Before(d) {
+		return nil
+	}
+	return awaitEnd(ctx)
+}
+
+// awaitEnd is why a context ended that should have by the clock: only the context can say which limit it was.
+func awaitEnd(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return endOf(ctx)
+	case <-time.After(100 * time.Millisecond):
+		return context.DeadlineExceeded
+	}
+}
+
+func isTimeout(err error) bool {
+	n, ok := errors.AsType[net.Error](err)
+	return ok && n.Timeout()
+}
+
 // ioEnded says whether it was the context's end that stopped the socket, and with what cause.
 func ioEnded(ctx context.Context, err error) (bool, error) {
-	if ctx.Err() == nil && errors.Is(err, os.ErrDeadlineExceeded) {
-		// The socket's clock was a little faster than the context's: only the context can say which limit it was.
-		select {
-		case <-ctx.Done():
-		case <-time.After(100 * time.Millisecond):
-			return true, context.DeadlineExceeded
-		}
+	if ctx.Err() == nil && errors.Is(err, os.ErrDeadlineExceeded) { // the socket's clock was a little faster than the context's
+		return true, awaitEnd(ctx)
 	}
-	if ctx.Err() == nil {
+	if ctx.Err() == nil && !isTimeout(err) { // which may also be the network's own
 		return false, nil
 	}
-	return true, endOf(ctx)
+	cause := over(ctx)
+	return cause != nil, cause
 }
 
 // endOf is why the context ended: its error, with the cause in front if there is a special one.
@@ -106,12 +148,9 @@ func endWords(ctx context.Context) string {
 	return "the time was up"
 }
 
-func (c *Conn) lateWords(ctx context.Context, stage mongoerr.Stage) string {
+func lateWords(ctx context.Context) string {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return "the caller gave up while waiting for the server"
-	}
-	if stage == mongoerr.StageWrite {
-		return "the server did not take the message in time"
 	}
 	return "the server did not answer in time"
 }
@@ -158,9 +197,10 @@ func dialError(ctx context.Context, addr string, err error) error {
 	if e := proxyError(ctx, addr, err); e != nil {
 		return e
 	}
+	ended, cause := ioEnded(ctx, err)
 	switch {
-	case ctx.Err() != nil:
-		return overloaded(ctx, failure(mongoerr.StageDial, addr, endOf(ctx), "%s while connecting", endWords(ctx)))
+	case ended:
+		return overloaded(ctx, failure(mongoerr.StageDial, addr, cause, "%s while connecting", endWords(ctx)))
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return failure(mongoerr.StageDial, addr, err, "no such host %q", dns.Name)
 	case errors.As(err, &dns):

@@ -25,7 +25,7 @@ func (c *Conn) sayHello(ctx context.Context, o *Options, a *authenticator) error
 	reply = reply.Clone()
 	if e := mongoerr.FromReply(reply); e != nil {
 		e.Stage, e.Server, e.Op = mongoerr.StageHandshake, c.addr, "hello"
-		c.broken.Store(true)
+		c.Break(e)
 		return e
 	}
 	if err := c.recogniseService(o, reply); err != nil {

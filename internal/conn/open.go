@@ -3,7 +3,6 @@ package conn
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 	"time"
@@ -96,15 +95,15 @@ func dial(ctx context.Context, addr string, o *Options) (net.Conn, error) {
 // dialed is a connection of the Dial function, whose panic is an error as its other failures are: it may run on a
 // goroutine that the caller knows nothing of.
 func (o *Options) dialed(ctx context.Context, network, addr string) (nc net.Conn, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			nc, err = nil, fmt.Errorf("the Dial function panicked: %v", r)
-		}
-	}()
-	if nc, err = o.Dial(ctx, network, addr); err == nil && nc == nil {
-		err = errors.New("the Dial function returned neither a connection nor an error")
+	defer caught("the Dial function", &err)
+	nc, err = o.Dial(ctx, network, addr)
+	switch {
+	case err != nil:
+		return nil, err
+	case nc == nil:
+		return nil, errors.New("the Dial function returned neither a connection nor an error")
 	}
-	return nc, err
+	return guard(nc), nil
 }
 
 func (o *Options) reached(s mongoerr.Stage) {
@@ -116,14 +115,11 @@ func (o *Options) reached(s mongoerr.Stage) {
 // Mapped is what AddressMap says of an address: where to dial, the address itself where it says nothing, and the name for
 // TLS, empty where it says nothing. An error is a panic of the func.
 func (o *Options) Mapped(addr string) (dial, name string, err error) {
+	dial = addr
 	if o.AddressMap == nil {
 		return addr, "", nil
 	}
-	defer func() {
-		if r := recover(); r != nil {
-			dial, name, err = addr, "", fmt.Errorf("the AddressMap function panicked: %v", r)
-		}
-	}()
+	defer caught("the AddressMap function", &err)
 	if dial, name = o.AddressMap(addr); dial == "" {
 		dial = addr
 	}

@@ -60,7 +60,7 @@ func (c *Conn) exchange(ctx context.Context, msg []byte, id int32, exhaust bool)
 func (c *Conn) Owes() bool { return c.owed != 0 }
 
 // Drain reads the reply that is owed, whatever part of it has come already, and forgets it. If it has not come by the
-// time until, or is none, the connection is broken.
+// time until, the error is a timeout, and it may be drained further; after another error the connection is broken.
 func (c *Conn) Drain(until time.Time) error {
 	if c.owed == 0 {
 		return nil
@@ -74,7 +74,6 @@ func (c *Conn) Drain(until time.Time) error {
 		err = c.fail(mongoerr.StageRead, nil, "the late reply answers request %d, not %d", m.ResponseTo, c.owed)
 	}
 	if err != nil {
-		c.broken.Store(true)
 		return err
 	}
 	c.owed = 0
@@ -126,7 +125,7 @@ func (c *Conn) usable(ctx context.Context, stage mongoerr.Stage) error {
 		return c.fail(stage, nil, "the reply to an earlier request has not come yet")
 	}
 	if ctx.Err() != nil {
-		return c.errorf(stage, endOf(ctx), "%s before anything was sent", endWords(ctx))
+		return c.unsent(ctx, stage, endOf(ctx))
 	}
 	return nil
 }
@@ -150,7 +149,9 @@ var longAgo = time.Unix(1, 0)
 
 // interrupt frees whoever waits on the socket, and lets disarm know.
 func (c *Conn) interrupt() {
-	c.nc.SetDeadline(longAgo)
+	if c.nc.SetDeadline(longAgo) != nil {
+		c.Close() // who waits on a socket that knows no deadlines must be freed all the same
+	}
 	c.interrupted <- struct{}{}
 }
 
@@ -168,10 +169,14 @@ func (c *Conn) write(ctx context.Context, msg []byte) error {
 	if err != nil {
 		return c.fail(mongoerr.StageWrite, err, "the message cannot be compressed")
 	}
-	_, err = c.nc.Write(out)
-	c.takeBack(msg)
-	if err != nil {
-		return c.ioError(ctx, mongoerr.StageWrite, err)
+	if cause := over(ctx); cause != nil {
+		c.takeBack(msg)
+		return c.unsent(ctx, mongoerr.StageWrite, cause)
 	}
-	return nil
+	n, err := c.nc.Write(out)
+	c.takeBack(msg)
+	if err == nil {
+		return nil
+	}
+	return c.writeError(ctx, n, len(out), err)
 }

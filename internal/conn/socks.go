@@ -90,11 +90,11 @@ func refusedBy(addr string, err error) *proxyFailure {
 // looks for the fault at the server.
 func proxyError(ctx context.Context, addr string, err error) error {
 	f, ok := errors.AsType[*proxyFailure](err)
-	switch {
-	case !ok:
+	if !ok {
 		return nil
-	case ctx.Err() != nil:
-		return failure(mongoerr.StageProxy, addr, endOf(ctx), "%s while connecting through the SOCKS5 proxy %s", endWords(ctx), f.proxy)
+	}
+	if ended, cause := ioEnded(ctx, err); ended {
+		return failure(mongoerr.StageProxy, addr, cause, "%s while connecting through the SOCKS5 proxy %s", endWords(ctx), f.proxy)
 	}
 	return failure(mongoerr.StageProxy, addr, f, "the SOCKS5 proxy %s %s", f.proxy, f.what)
 }

@@ -192,6 +192,7 @@ func (c *Conn) refusedByTLS(stage mongoerr.Stage, err error) error {
 	if c.phase != mongoerr.StageHandshake {
 		return c.fail(stage, err, "%s", alertWords(err))
 	}
-	c.broken.Store(true)
-	return failure(mongoerr.StageTLS, c.addr, err, "%s", alertWords(err))
+	e := failure(mongoerr.StageTLS, c.addr, err, "%s", alertWords(err))
+	c.Break(e)
+	return e
 }

@@ -142,8 +142,9 @@ func (c *call) send(ctx context.Context, s *cluster.Server, pc *pool.Conn, msg [
 		return r, nil
 	}
 	if bad := m.Body.Validate(); bad != nil { // no refusal, but a connection that cannot be trusted any more
-		pc.Close()
-		err = c.lost(ctx, s, pc, mongoerr.Wrap(mongoerr.StageRead, bad, "the server's reply is malformed"))
+		err = mongoerr.Wrap(mongoerr.StageRead, bad, "the server's reply is malformed")
+		pc.Break(err)
+		err = c.lost(ctx, s, pc, err)
 		watch.end(ctx, nil, err)
 		return wireReply{}, err
 	}

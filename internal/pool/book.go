@@ -25,18 +25,20 @@ const (
 	idle
 	busy
 	draining // a reply is due that nobody waits for any more
+	overdue  // it drains still, and its place is not kept any longer
 )
 
 // book is the ledger of a pool: which connections there are, who waits, what may be dialled. It is pure; pool.go is the
 // lock round it and does what it says.
 //
-// Invariants: at most max connections (0: no limit) are open, and at most max are open or pending if those that drain are
-// left out; at most maxConnecting are pending; nobody waits while a usable connection is idle; while paused or closed
-// nobody waits, and nothing is idle or draining.
+// Invariants: at most max connections (0: no limit) are open, and at most max are open or pending if those that are overdue
+// are left out; at most maxConnecting are pending; nobody waits while a usable connection is idle; while paused or closed
+// nobody waits, and nothing is idle, draining or overdue.
 //
-// A connection that drains takes no place from who waits: the dial that would have been made if it had been closed is made.
-// So there may be more than max in all, by the dials under way, of which the first to be done takes the place of the one
-// that has been draining longest; and if a connection drains first, the dial that was made in its place ends.
+// A connection that drains keeps its place for a short time of grace. Then it takes no place from who waits: the dial that
+// would have been made if it had been closed is made. So there may be more than max in all, by the dials under way, of which
+// the first to be done takes the place of the one that has been overdue longest; and if one of those drains first, the dial
+// that was begun last ends, which is the furthest from its own end.
 type book struct {
 	max, min, maxConnecting int
 	maxIdle                 time.Duration
@@ -49,6 +51,7 @@ type book struct {
 	busy     ring
 	pending  ring
 	draining ring
+	overdue  ring
 	waiting  queue
 	held     [holders]int             // of the busy ones, by who holds them for longer than one operation
 	resting  int                      // of those, the ones on which nothing is under way
@@ -98,16 +101,20 @@ func (b *book) leave(c *Conn) {
 	b.busy.remove(c)
 }
 
-func (b *book) total() int { return len(b.idle) + b.busy.n + b.pending.n + b.draining.n }
+func (b *book) total() int { return len(b.idle) + b.busy.n + b.pending.n + b.late() }
+
+// late is the number of connections that owe a reply.
+func (b *book) late() int { return b.draining.n + b.overdue.n }
 
 // full says that the limit allows no further dial.
-func (b *book) full() bool { return b.max > 0 && b.total()-b.draining.n >= b.max }
+func (b *book) full() bool { return b.max > 0 && b.total()-b.overdue.n >= b.max }
 
 // dropped is a connection that left the ledger and whose socket must be closed.
 type dropped struct {
 	conn   *Conn
 	reason string
-	late   bool // it was draining
+	late   bool  // it was draining
+	err    error // why, for the reason error
 }
 
 // take hands out the idle connection used last. What perished on the way is dropped.
@@ -162,8 +169,8 @@ func (b *book) dialed(c *Conn, now time.Time) (w *waiter, reason string, replace
 	b.pending.remove(c)
 	w, reason = b.place(c, now)
 	if open := b.total() - b.pending.n; b.max > 0 && open > b.max {
-		replaced = b.draining.last()
-		b.draining.remove(replaced)
+		replaced = b.overdue.last()
+		b.overdue.remove(replaced)
 	}
 	return w, reason, replaced
 }
@@ -189,8 +196,8 @@ func (b *book) checkIn(c *Conn, broken bool, now time.Time) (w *waiter, reason s
 	return b.place(c, now)
 }
 
-// late enters a connection that comes back while a reply is due. A reason says that it must be closed.
-func (b *book) late(c *Conn) (reason string) {
+// checkInLate enters a connection that comes back while a reply is due. A reason says that it must be closed.
+func (b *book) checkInLate(c *Conn) (reason string) {
 	b.leave(c)
 	if reason = b.outdated(c); reason == "" {
 		b.draining.push(c, draining)
@@ -198,12 +205,27 @@ func (b *book) late(c *Conn) (reason string) {
 	return reason
 }
 
+// graceOver stops keeping the place of a connection that drains.
+func (b *book) graceOver(c *Conn) {
+	b.draining.remove(c)
+	b.overdue.push(c, overdue)
+}
+
+// notDrained takes a connection whose late reply does not come out of the ledger.
+func (b *book) notDrained(c *Conn) {
+	if c.where == overdue {
+		b.overdue.remove(c)
+	} else {
+		b.draining.remove(c)
+	}
+}
+
 // drained enters a connection whose late reply has come. surplus is a dial that is to be ended, since there is no room for
 // both.
 func (b *book) drained(c *Conn, now time.Time) (w *waiter, surplus *Conn) {
-	b.draining.remove(c)
+	b.notDrained(c)
 	w, _ = b.place(c, now)
-	if b.max > 0 && b.total()-b.draining.n > b.max {
+	if b.max > 0 && b.total()-b.overdue.n > b.max {
 		surplus = b.pending.head
 		b.pending.remove(surplus)
 	}
@@ -275,8 +297,8 @@ func (b *book) empty(s *sweep, reason string) {
 		s.drops = append(s.drops, dropped{conn: c, reason: reason})
 	}
 	b.idle = nil
-	for _, c := range b.draining.empty() {
-		s.drops = append(s.drops, dropped{c, reason, true})
+	for _, c := range append(b.draining.empty(), b.overdue.empty()...) {
+		s.drops = append(s.drops, dropped{conn: c, reason: reason, late: true})
 	}
 	for w := b.waiting.pop(); w != nil; w = b.waiting.pop() {
 		s.failed = append(s.failed, w)

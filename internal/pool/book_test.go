@@ -19,6 +19,7 @@ type twin struct {
 	last                    int64
 	idle                    []twinConn // oldest first
 	busy, pending, draining []twinConn // oldest first
+	overdue                 []twinConn // the first to be overdue first
 	waiting                 []*waiter
 }
 
@@ -28,7 +29,9 @@ type twinConn struct {
 	since time.Time
 }
 
-func (m *twin) total() int { return len(m.idle) + len(m.busy) + len(m.pending) + len(m.draining) }
+func (m *twin) total() int {
+	return len(m.idle) + len(m.busy) + len(m.pending) + len(m.draining) + len(m.overdue)
+}
 
 func (m *twin) take(now time.Time) (id int64, drops []int64) {
 	for len(m.idle) > 0 {
@@ -47,7 +50,7 @@ func (m *twin) take(now time.Time) (id int64, drops []int64) {
 func (m *twin) dial(fill bool) int64 {
 	forWaiter := len(m.waiting) > len(m.pending)
 	forMinimum := fill && m.total() < m.min
-	room := m.max == 0 || len(m.idle)+len(m.busy)+len(m.pending) < m.max
+	room := m.max == 0 || len(m.idle)+len(m.busy)+len(m.draining)+len(m.pending) < m.max
 	if m.status == ready && len(m.pending) < m.maxConnecting && room && (forWaiter || forMinimum) {
 		m.last++
 		m.pending = append(m.pending, twinConn{id: m.last, gen: m.gen})
@@ -152,9 +155,9 @@ func (s *machine) dialed(t *rapid.T) {
 	w, reason, replaced := s.b.dialed(c, s.now)
 	wantW, wantReason := s.m.place(out(&s.m.pending, c.id), s.now)
 	s.handOver(t, c, w, wantW, reason, wantReason)
-	if s.m.max > 0 && len(s.m.idle)+len(s.m.busy)+len(s.m.draining) > s.m.max {
-		oldest := s.m.draining[0]
-		s.m.draining = s.m.draining[1:]
+	if s.m.max > 0 && s.m.total()-len(s.m.pending) > s.m.max {
+		oldest := s.m.overdue[0]
+		s.m.overdue = s.m.overdue[1:]
 		if replaced == nil || replaced.id != oldest.id {
 			t.Fatalf("connection %d took the place of %v, want %d", c.id, replaced, oldest.id)
 		}
@@ -174,7 +177,7 @@ func (s *machine) hold(t *rapid.T) {
 // comesLate is a check-in with a reply due.
 func (s *machine) comesLate(t *rapid.T) {
 	c := pick(t, &s.busy)
-	reason := s.b.late(c)
+	reason := s.b.checkInLate(c)
 	tc := out(&s.m.busy, c.id)
 	want := ""
 	switch {
@@ -190,17 +193,39 @@ func (s *machine) comesLate(t *rapid.T) {
 	}
 }
 
+// graceEnds lets the place of a connection that drains go.
+func (s *machine) graceEnds(t *rapid.T) {
+	c := pick(t, &s.late)
+	s.late = append(s.late, c)
+	if c.where == overdue {
+		t.Skip("it is already")
+	}
+	s.b.graceOver(c)
+	s.m.overdue = append(s.m.overdue, out(&s.m.draining, c.id))
+}
+
+// outLate takes a connection that owes a reply out of the twin.
+func (m *twin) outLate(id int64) twinConn {
+	if slices.ContainsFunc(m.overdue, func(c twinConn) bool { return c.id == id }) {
+		return out(&m.overdue, id)
+	}
+	return out(&m.draining, id)
+}
+
 // drains is the late reply come.
 func (s *machine) drains(t *rapid.T) {
 	c := pick(t, &s.late)
 	w, surplus := s.b.drained(c, s.now)
-	wantW, wantReason := s.m.place(out(&s.m.draining, c.id), s.now)
+	wantW, wantReason := s.m.place(s.m.outLate(c.id), s.now)
 	s.handOver(t, c, w, wantW, "", wantReason)
-	over := s.m.max > 0 && len(s.m.idle)+len(s.m.busy)+len(s.m.pending) > s.m.max
+	over := s.m.max > 0 && s.m.total()-len(s.m.overdue) > s.m.max
 	if over != (surplus != nil) {
 		t.Fatalf("surplus %v, the twin has %+v", surplus, s.m)
 	}
 	if surplus != nil {
+		if last := s.m.pending[len(s.m.pending)-1]; surplus.id != last.id {
+			t.Fatalf("dial %d ended, want the last, %d", surplus.id, last.id)
+		}
 		out(&s.m.pending, surplus.id)
 		s.pend = slices.DeleteFunc(s.pend, func(c *Conn) bool { return c == surplus })
 	}
@@ -209,8 +234,8 @@ func (s *machine) drains(t *rapid.T) {
 // drainFails is a late reply that does not come.
 func (s *machine) drainFails(t *rapid.T) {
 	c := pick(t, &s.late)
-	s.b.draining.remove(c)
-	out(&s.m.draining, c.id)
+	s.b.notDrained(c)
+	s.m.outLate(c.id)
 }
 
 func (s *machine) dialFails(t *rapid.T) {
@@ -256,8 +281,8 @@ func (s *machine) sweep(t *rapid.T, got sweep, gone status, cutBusy, cutPending 
 	if got.changed != (s.m.status != gone && (gone == closed || s.m.status == ready)) {
 		t.Fatalf("changed is %v, the twin was %d", got.changed, s.m.status)
 	}
-	if n := len(got.drops); n != len(s.m.idle)+len(s.m.draining) {
-		t.Fatalf("%d idle and draining connections dropped of %d and %d", n, len(s.m.idle), len(s.m.draining))
+	if n := len(got.drops); n != len(s.m.idle)+len(s.m.draining)+len(s.m.overdue) {
+		t.Fatalf("%d idle and late connections dropped, the twin has %+v", n, s.m)
 	}
 	if !slices.Equal(got.failed, s.m.waiting) {
 		t.Fatal("other waiters failed than those who waited, or in another order")
@@ -274,7 +299,7 @@ func (s *machine) sweep(t *rapid.T, got sweep, gone status, cutBusy, cutPending 
 		t.Fatalf("%d connections cut and %d dials ended, want %d and %d", len(got.cut), len(got.aborted), cut, aborted)
 	}
 	s.m.status, s.m.idle, s.m.waiting, s.wait = gone, nil, nil, nil
-	s.m.draining, s.late = nil, nil
+	s.m.draining, s.m.overdue, s.late = nil, nil, nil
 }
 
 func (s *machine) clear(t *rapid.T) {
@@ -327,11 +352,16 @@ func (s *machine) check(t *rapid.T) {
 	if len(b.busy.all(nil)) != b.busy.n || len(b.pending.all(nil)) != b.pending.n {
 		t.Fatal("a list has not as many members as it counts")
 	}
-	if open := len(b.idle) + b.busy.n + b.draining.n; b.max > 0 && (open > b.max || b.total()-b.draining.n > b.max) {
-		t.Fatalf("%d connections are open, %d pending, %d of them draining: at most %d are allowed", open, b.pending.n, b.draining.n, b.max)
+	if open := b.total() - b.pending.n; b.max > 0 && (open > b.max || b.total()-b.overdue.n > b.max) {
+		t.Fatalf("%d connections are open, %d pending, %d overdue: at most %d are allowed", open, b.pending.n, b.overdue.n, b.max)
 	}
-	if len(b.draining.all(nil)) != len(m.draining) || b.draining.n != len(m.draining) || b.total() != m.total() {
-		t.Fatalf("%d drain, twin %d", b.draining.n, len(m.draining))
+	for _, c := range b.overdue.all(b.draining.all(nil)) {
+		if (c.where == overdue) != slices.ContainsFunc(m.overdue, func(t twinConn) bool { return t.id == c.id }) {
+			t.Fatalf("connection %d counts as %v, the twin has %+v", c.id, c.where, m)
+		}
+	}
+	if b.draining.n != len(m.draining) || b.overdue.n != len(m.overdue) || b.total() != m.total() {
+		t.Fatalf("%d drain, %d are overdue, twin %+v", b.draining.n, b.overdue.n, m)
 	}
 	var held [holders]int
 	for _, c := range s.busy {
@@ -346,7 +376,7 @@ func (s *machine) check(t *rapid.T) {
 	if b.pending.n > b.maxConnecting {
 		t.Fatalf("%d dials at a time, at most %d allowed", b.pending.n, b.maxConnecting)
 	}
-	if b.status != ready && (len(b.idle) > 0 || b.draining.n > 0 || b.waiting.n > 0) {
+	if b.status != ready && (len(b.idle) > 0 || b.late() > 0 || b.waiting.n > 0) {
 		t.Fatal("a pool that is not ready keeps idle or draining connections, or waiters")
 	}
 }
@@ -371,7 +401,7 @@ func TestLedgerAgreesWithItsSlowTwin(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"checkOut": s.checkOut, "checkOut again": s.checkOut, "dial": s.dial, "dial again": s.dial,
 			"dialed": s.dialed, "dial fails": s.dialFails, "checkIn": s.checkIn, "cancel": s.cancel,
-			"hold": s.hold, "comes late": s.comesLate, "drains": s.drains, "drain fails": s.drainFails,
+			"hold": s.hold, "comes late": s.comesLate, "grace ends": s.graceEnds, "drains": s.drains, "drain fails": s.drainFails,
 			"clear": s.clear, "resume": s.resume, "resume again": s.resume, "expire": s.expire, "close": shut,
 			"time": func(t *rapid.T) {
 				s.now = s.now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond)

@@ -41,18 +41,18 @@ func (p *Pool) CheckOutWatching(ctx context.Context, watch Watch) (*Conn, error)
 		}
 		p.unlock()
 		closeAll(drops)
-		alive := c.Alive() && (!doubtful || p.answers(ctx, c))
+		dead := p.dead(ctx, c, doubtful)
 		p.mu.Lock()
-		if alive {
+		if dead == nil {
 			c.since = start // looked at
 			p.checkedOut(c, start)
 			p.unlock()
 			return c, nil
 		}
 		p.book.checkIn(c, true, start)
-		p.lost(c, event.ReasonError)
+		p.lost(c, event.ReasonError, dead)
 		if drops = nil; doubtful && ctx.Err() == nil {
-			drops = p.book.forsake(p.doubted)
+			drops = p.book.forsake(p.doubted, dead)
 			p.publishDrops(drops)
 		}
 		p.unlock()

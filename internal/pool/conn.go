@@ -69,7 +69,7 @@ func (p *Pool) checkIn(c *Conn) {
 	w, reason := p.book.checkIn(c, broken, now)
 	switch {
 	case reason != "":
-		p.lost(c, reason)
+		p.lost(c, reason, c.failure())
 	case w != nil:
 		p.checkedOut(c, w.start)
 	case len(p.book.idle) == 1 && p.o.MaxIdle > 0:
@@ -84,9 +84,24 @@ func (p *Pool) checkIn(c *Conn) {
 	}
 }
 
-// lost notes, under mu, that a connection left the ledger, which may make room for another.
-func (p *Pool) lost(c *Conn, reason string) {
-	p.publish(event.PoolEvent{Type: event.ConnectionClosed, ConnectionID: c.id, Reason: reason})
+// failure is, under mu, why a connection comes back broken.
+func (c *Conn) failure() error {
+	if c.cut != nil {
+		return c.cut
+	}
+	return c.Err()
+}
+
+// lost notes, under mu, that a connection left the ledger, which may make room for another. The cause counts only for the
+// reason error.
+func (p *Pool) lost(c *Conn, reason string, cause error) {
+	e := event.PoolEvent{Type: event.ConnectionClosed, ConnectionID: c.id, Reason: reason}
+	if reason == event.ReasonError {
+		if e.Err = cause; cause == nil {
+			e.Err = p.closedByUser()
+		}
+	}
+	p.publish(e)
 	p.noteEmpty()
 	p.dialMore(false)
 	if p.o.Min > 0 {

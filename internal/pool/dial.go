@@ -44,7 +44,7 @@ func (p *Pool) dial(ctx context.Context, c *Conn, e *early) {
 	c.Conn, c.Info, p.dialErr = sock, info, nil
 	w, reason, replaced := p.book.dialed(c, now)
 	if reason != "" {
-		p.lost(c, reason)
+		p.lost(c, reason, nil)
 	} else {
 		p.publish(event.PoolEvent{Type: event.ConnectionReady, ConnectionID: c.id, Duration: now.Sub(c.created)})
 		if replaced != nil {

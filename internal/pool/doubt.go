@@ -15,13 +15,19 @@ func (p *Pool) Doubt() {
 	p.doubted = time.Now()
 }
 
-// answers asks over a doubtful connection, without the lock.
-func (p *Pool) answers(ctx context.Context, c *Conn) bool {
-	return p.o.Probe == nil || p.o.Probe(ctx, c.Conn) == nil
+// dead is what is wrong with a connection that was idle, nil if nothing is. It looks without the lock.
+func (p *Pool) dead(ctx context.Context, c *Conn, doubtful bool) error {
+	switch {
+	case !c.Alive():
+		return p.failed("the server closed the connection while it was idle")
+	case doubtful && p.o.Probe != nil:
+		return p.o.Probe(ctx, c.Conn)
+	}
+	return nil
 }
 
-// forsake drops what is idle since before a time.
-func (b *book) forsake(before time.Time) (drops []dropped) {
+// forsake drops what is idle since before a time, because one of these was dead.
+func (b *book) forsake(before time.Time, dead error) (drops []dropped) {
 	kept := b.idle[:0]
 	for _, c := range b.idle {
 		if !c.since.Before(before) {
@@ -29,7 +35,7 @@ func (b *book) forsake(before time.Time) (drops []dropped) {
 			continue
 		}
 		c.where = gone
-		drops = append(drops, dropped{conn: c, reason: event.ReasonError})
+		drops = append(drops, dropped{conn: c, reason: event.ReasonError, err: dead})
 	}
 	clear(b.idle[len(kept):])
 	b.idle = kept

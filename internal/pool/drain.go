@@ -10,19 +10,19 @@ import (
 // A caller who gives up leaves its connection behind with a reply due. To close it would cost the next one a dial, a
 // handshake and an authentication, which is what makes storms of them when timeouts are short. So the connection drains: a
 // goroutine of the pool reads the reply and drops it, for as long as experience says that it is worth it. Meanwhile the
-// ledger counts the connection, but it takes no place from anybody who waits (see book).
+// ledger counts the connection, and keeps its place for as long as late replies commonly take; then whoever waits gets a
+// dial (see book).
 
 // checkInLate is checkIn of a connection that owes a reply. It is called with mu held and releases it.
 func (p *Pool) checkInLate(c *Conn, now time.Time) {
-	reason := p.book.late(c)
+	reason := p.book.checkInLate(c)
 	if reason != "" {
-		p.lost(c, reason)
+		p.lost(c, reason, nil)
 	} else {
 		c.lateAt = now
 		p.publish(event.PoolEvent{Type: event.PendingResponseStarted, ConnectionID: c.id})
 		p.wg.Add(1)
 		go p.drain(c, p.patience)
-		p.dialMore(false) // who waits for its place must not wait for the reply
 	}
 	p.unlock()
 	if reason != "" {
@@ -38,12 +38,19 @@ func (p *Pool) drain(c *Conn, learnt patience) {
 	if p.o.RTT != nil {
 		rtt = max(rtt, p.o.RTT())
 	}
-	limit := learnt.limit(rtt)
-	err := c.Drain(c.lateAt.Add(limit))
+	limit, grace := learnt.limit(rtt), learnt.grace(rtt)
+	err := error(nil)
+	if grace > 0 {
+		err = c.Drain(c.lateAt.Add(grace))
+	}
+	if c.Owes() && !c.Broken() {
+		p.graceOver(c)
+		err = c.Drain(c.lateAt.Add(limit))
+	}
 	now := time.Now()
 	took := now.Sub(c.lateAt)
 	p.mu.Lock()
-	if c.where != draining { // told and closed by who took it out of the ledger
+	if c.where != draining && c.where != overdue { // told and closed by who took it out of the ledger
 		p.mu.Unlock()
 		return
 	}
@@ -51,9 +58,9 @@ func (p *Pool) drain(c *Conn, learnt patience) {
 		if mongoerr.IsTimeout(err) {
 			p.patience.missed(limit)
 		}
-		p.book.draining.remove(c)
+		p.book.notDrained(c)
 		p.pendingResponseFailed(c, took, err)
-		p.lost(c, event.ReasonError)
+		p.lost(c, event.ReasonError, err)
 		p.unlock()
 		c.Conn.Close()
 		return
@@ -78,6 +85,16 @@ func (p *Pool) drain(c *Conn, learnt patience) {
 	}
 }
 
+// graceOver lets those who wait for the place of a connection that drains have another one.
+func (p *Pool) graceOver(c *Conn) {
+	p.mu.Lock()
+	if c.where == draining {
+		p.book.graceOver(c)
+		p.dialMore(false)
+	}
+	p.unlock()
+}
+
 // pendingResponseFailed tells, under mu, that a late reply is not waited for any more.
 func (p *Pool) pendingResponseFailed(c *Conn, took time.Duration, err error) {
 	reason := event.ReasonError
@@ -96,7 +113,14 @@ func (p *Pool) replace(c *Conn) {
 
 // closedEarly says that the pool closed a connection that was draining.
 func (p *Pool) closedEarly() error {
-	e := mongoerr.New(mongoerr.StageRead, "the connection was closed before the late reply came")
+	return p.failed("the connection was closed before the late reply came")
+}
+
+// closedByUser says that who had a connection closed it and did not say why.
+func (p *Pool) closedByUser() error { return p.failed("the connection was closed by this client") }
+
+func (p *Pool) failed(what string) error {
+	e := mongoerr.New(mongoerr.StageRead, "%s", what)
 	e.Server = p.addr
 	return e
 }

@@ -3,6 +3,9 @@ package pool_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,17 +93,23 @@ func TestLateReplyThatDoesNotComeCostsTheConnection(t *testing.T) {
 	})
 }
 
-// Whoever waits gets the drained connection or a new one, whichever is first, so that it never waits longer than if the
-// connection had been closed; and there are never more connections than the limit allows.
-func TestWaiterNeverWaitsLongerBecauseOfADrain(t *testing.T) {
+// firstGrace is how long a place is kept for a connection that drains while nothing is known of late replies, over a way
+// that takes no time.
+const firstGrace = 100 * time.Millisecond
+
+// Whoever waits gets the drained connection or, after the time of grace, a new one, whichever is first; and there are never
+// more connections than the limit allows.
+func TestWaiterGetsWhatComesFirst(t *testing.T) {
 	for name, c := range map[string]struct {
 		dial, drain, waits time.Duration
 		id                 int64
 		events             []string
 	}{
+		"drained at once": {800 * time.Millisecond, 90 * time.Millisecond, 90 * time.Millisecond, 1,
+			[]string{"CheckOutStarted", "PendingResponseSucceeded", "CheckedOut"}},
 		"drained first": {800 * time.Millisecond, 300 * time.Millisecond, 300 * time.Millisecond, 1,
 			[]string{"CheckOutStarted", "Created", "PendingResponseSucceeded", "Closed(surplus)", "CheckedOut"}},
-		"dialled first": {300 * time.Millisecond, 800 * time.Millisecond, 300 * time.Millisecond, 2,
+		"dialled first": {300 * time.Millisecond, 800 * time.Millisecond, firstGrace + 300*time.Millisecond, 2,
 			[]string{"CheckOutStarted", "Created", "Ready", "PendingResponseFailed(error)", "Closed(error)", "CheckedOut"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -143,7 +152,7 @@ func TestWaiterOfAnyPoolGetsWhatComesFirst(t *testing.T) {
 			giveUp(t, m, out[0], drain)
 			start := time.Now()
 			got := checkOut(t, p)
-			if took, want := time.Since(start).Round(time.Millisecond), min(dial, drain); took != want {
+			if took, want := time.Since(start).Round(time.Millisecond), min(firstGrace+dial, drain); took != want {
 				t.Errorf("waited %v: the dial takes %v, the reply comes after %v", took, dial, drain)
 			}
 			for _, c := range append(out[1:], got) {
@@ -155,6 +164,72 @@ func TestWaiterOfAnyPoolGetsWhatComesFirst(t *testing.T) {
 			}
 			closePool(t, p)
 		})
+	})
+}
+
+// TestQuickLateRepliesOpenNoConnections: callers give up one after the other at a pool at its limit, others wait for their
+// places, and the late replies come soon. To close the connections would open one for each.
+func TestQuickLateRepliesOpenNoConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size, calls, late = 5, 200, 20 * time.Millisecond
+		m := &member{delay: 5 * time.Millisecond}
+		p, _ := newPool(t, m, pool.Options{Max: size})
+		m.slow.Store(int64(late))
+		var wg sync.WaitGroup
+		var longest atomic.Int64
+		for range 4 * size {
+			wg.Go(func() {
+				for range calls / (4 * size) {
+					start := time.Now()
+					c := checkOut(t, p)
+					if w := int64(time.Since(start)); w > longest.Load() {
+						longest.Store(w)
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+					if err := ping(ctx, c); !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("the command ended with %v", err)
+					}
+					cancel()
+					c.CheckIn()
+				}
+			})
+		}
+		wg.Wait()
+		if dials := m.dials(); dials > size+2 {
+			t.Errorf("%d calls that were given up opened %d connections, the pool holds %d", calls, dials, size)
+		}
+		// Four callers a place: each waits for three others at most, of which each drains for the rest of its 20 ms.
+		if got := time.Duration(longest.Load()); got > 4*late+10*time.Millisecond {
+			t.Errorf("somebody waited %v", got)
+		}
+		closePool(t, p)
+		time.Sleep(time.Minute)
+	})
+}
+
+// Where late replies are slow, nobody waits for them first.
+func TestSlowLateRepliesDelayNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &member{delay: 5 * time.Millisecond}
+		p, _ := newPool(t, m, pool.Options{Max: 1})
+		waits := make([]time.Duration, 4)
+		for i := range waits {
+			c := checkOut(t, p)
+			giveUp(t, m, c, time.Hour)
+			start := time.Now()
+			checkOut(t, p).CheckIn()
+			waits[i] = time.Since(start).Round(time.Millisecond)
+			time.Sleep(5 * time.Second)
+			if i == 0 { // one that nobody waits for the place of, so that the pool learns how long they take
+				giveUp(t, m, checkOut(t, p), time.Hour)
+				time.Sleep(5 * time.Second)
+			}
+		}
+		if want := []time.Duration{firstGrace + m.delay, m.delay, m.delay, m.delay}; !slices.Equal(waits, want) {
+			t.Errorf("the waits were %v, want %v", waits, want)
+		}
+		closePool(t, p)
+		time.Sleep(2 * time.Hour)
 	})
 }
 

@@ -35,8 +35,8 @@ func (p *Pool) reasons() []string {
 	if b.pending.n > 0 {
 		why = append(why, fmt.Sprintf("%d being opened (maxConnecting %d)", b.pending.n, b.maxConnecting))
 	}
-	if b.draining.n > 0 {
-		why = append(why, counted(b.draining.n, "waits", "wait")+" for the late reply to a call that was given up")
+	if b.late() > 0 {
+		why = append(why, counted(b.late(), "waits", "wait")+" for the late reply to a call that was given up")
 	}
 	if b.waiting.n > 0 {
 		why = append(why, counted(b.waiting.n, "other caller waits", "other callers wait"))

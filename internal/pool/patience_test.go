@@ -41,6 +41,28 @@ func TestPatienceFollowsWhatLateRepliesTook(t *testing.T) {
 	}
 }
 
+// A place is kept for about as long as late replies take, and not at all where that is long.
+func TestGraceFollowsWhatLateRepliesTook(t *testing.T) {
+	var p patience
+	grace := func(rtt, least, most time.Duration, when string) {
+		t.Helper()
+		if got := p.grace(rtt); got < least || got > most || got > p.limit(rtt) {
+			t.Errorf("%v %s, want %v to %v", got, when, least, most)
+		}
+	}
+	grace(0, drainLeast, drainLeast, "while nothing is known")
+	grace(50*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond, "while only the round trip is known")
+	for range 50 {
+		p.learn(20 * time.Millisecond)
+	}
+	grace(time.Millisecond, 40*time.Millisecond, 45*time.Millisecond, "where replies take 20 ms")
+	for range 50 {
+		p.learn(time.Second)
+	}
+	grace(time.Millisecond, 0, 0, "where replies take a second")
+	grace(time.Second, time.Second, drainMost, "where a round trip takes one, too")
+}
+
 func TestPatienceIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p patience
@@ -54,6 +76,9 @@ func TestPatienceIsBounded(t *testing.T) {
 			}
 			if got := p.limit(rtt); got < drainLeast || got > drainMost {
 				t.Fatalf("limit %v", got)
+			}
+			if got := p.grace(rtt); got < 0 || got > p.limit(rtt) {
+				t.Fatalf("grace %v of %v", got, p.limit(rtt))
 			}
 		}
 	})

@@ -102,7 +102,7 @@ func (p *Pool) Stats() event.PoolStats {
 	defer p.mu.Unlock()
 	b := &p.book
 	return event.PoolStats{
-		InUse: b.busy.n, Idle: len(b.idle), Pending: b.pending.n, Draining: b.draining.n, Waiting: b.waiting.n,
+		InUse: b.busy.n, Idle: len(b.idle), Pending: b.pending.n, Draining: b.late(), Waiting: b.waiting.n,
 		Total: b.total(), Generation: b.gen, Services: len(b.reached()), HeldByCursors: b.held[ByCursor], HeldByTransactions: b.held[ByTransaction],
 	}
 }
@@ -255,7 +255,7 @@ func (p *Pool) publishDrops(drops []dropped) {
 		if d.late {
 			p.pendingResponseFailed(d.conn, time.Since(d.conn.lateAt), p.closedEarly())
 		}
-		p.publish(event.PoolEvent{Type: event.ConnectionClosed, ConnectionID: d.conn.id, Reason: d.reason})
+		p.publish(event.PoolEvent{Type: event.ConnectionClosed, ConnectionID: d.conn.id, Reason: d.reason, Err: d.err})
 	}
 }
 

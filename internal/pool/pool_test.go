@@ -35,6 +35,22 @@ type member struct {
 	now   int
 }
 
+// hangUp closes the server's ends.
+func (m *member) hangUp() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.socks {
+		s.Close()
+	}
+}
+
+// dials is the number of connections that were opened.
+func (m *member) dials() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.socks)
+}
+
 func (m *member) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	m.mu.Lock()
 	m.now++

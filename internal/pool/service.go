@@ -49,10 +49,10 @@ func (b *book) clearService(id bson.ObjectID) (drops []dropped) {
 	}
 	clear(b.idle[len(kept):])
 	b.idle = kept
-	for _, c := range b.draining.all(nil) {
+	for _, c := range b.overdue.all(b.draining.all(nil)) {
 		if b.stale(c) {
-			b.draining.remove(c)
-			drops = append(drops, dropped{c, event.ReasonStale, true})
+			b.notDrained(c)
+			drops = append(drops, dropped{conn: c, reason: event.ReasonStale, late: true})
 		}
 	}
 	return drops
@@ -64,7 +64,7 @@ func (b *book) reached() map[bson.ObjectID]int {
 		return nil
 	}
 	out := map[bson.ObjectID]int{}
-	all := b.draining.all(b.pending.all(b.busy.all(append([]*Conn(nil), b.idle...))))
+	all := b.overdue.all(b.draining.all(b.pending.all(b.busy.all(append([]*Conn(nil), b.idle...)))))
 	for _, c := range all {
 		if c.service != nil {
 			out[*c.service]++
