@@ -68,6 +68,6 @@ func printDiagnosis(w io.Writer, d *doctor.Diagnosis) error {
 	for _, f := range d.Page() {
 		fmt.Fprintf(&b, "\n%s\n", f)
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, strings.TrimPrefix(b.String(), "\n"))
 	return err
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/sextantdb/sextant"
@@ -83,14 +85,19 @@ func trouble(ctx context.Context, c *sextant.Client) error {
 	return nil
 }
 
-// hostJSON is one member as scripts read it.
+// hostJSON is one member as scripts read it. What is not known is null.
 type hostJSON struct {
-	Address   string            `json:"address"`
-	Kind      string            `json:"kind"`
-	RTT       *float64          `json:"rttMs"`
-	Lag       *float64          `json:"lagMs"`
-	Tags      map[string]string `json:"tags"`
-	LastError *string           `json:"lastError"`
+	Address    string            `json:"address"`
+	Dialled    string            `json:"dialled"`
+	Kind       string            `json:"kind"`
+	State      string            `json:"state"` // in the words of replSetGetStatus; empty for a server of no set
+	Since      *time.Time        `json:"since"`
+	RTT        *float64          `json:"rttMs"`
+	MinRTT     *float64          `json:"minRttMs"`
+	Lag        *float64          `json:"lagMs"`
+	Tags       map[string]string `json:"tags"`
+	Quarantine *string           `json:"quarantine"`
+	LastError  *string           `json:"lastError"`
 }
 
 func printHosts(w io.Writer, set event.Topology, json bool) error {
@@ -101,10 +108,11 @@ func printHosts(w io.Writer, set event.Topology, json bool) error {
 		}
 		return printJSON(w, map[string]any{"set": set.SetName, "members": members})
 	}
-	rows := [][]string{{"address", "kind", "round trip", "lag", "tags", "last error"}}
+	rows := [][]string{{"address", "dialled", "kind", "state", "since", "round trip", "lag", "tags", "quarantine", "last error"}}
 	for _, m := range set.Members {
 		j := toJSON(m)
-		rows = append(rows, []string{m.Address, j.Kind, ms(j.RTT), ms(j.Lag), tagText(m.Tags), text(j.LastError)})
+		rows = append(rows, []string{j.Address, j.Dialled, j.Kind, cmp.Or(j.State, "-"), clock(j.Since), ms(j.RTT), ms(j.Lag),
+			cmp.Or(tagText(m.Tags), "-"), text(j.Quarantine), strings.TrimPrefix(text(j.LastError), "on "+m.Address+": ")})
 	}
 	name := set.SetName
 	if name == "" {
@@ -121,20 +129,39 @@ func printHosts(w io.Writer, set event.Topology, json bool) error {
 }
 
 func toJSON(m event.Member) hostJSON {
-	j := hostJSON{Address: m.Address, Kind: m.Kind.String(), Tags: m.Tags}
+	j := hostJSON{Address: m.Address, Dialled: cmp.Or(m.Dialled, m.Address), Kind: m.Kind.String(), State: m.StateStr(), Tags: m.Tags}
 	if j.Tags == nil {
 		j.Tags = map[string]string{}
 	}
+	if !m.Since.IsZero() {
+		j.Since = new(m.Since.Round(time.Millisecond))
+	}
 	if m.RTT > 0 {
-		j.RTT = new(float64(m.RTT) / float64(time.Millisecond))
+		j.RTT = new(inMs(m.RTT))
+	}
+	if m.MinRTT > 0 {
+		j.MinRTT = new(inMs(m.MinRTT))
 	}
 	if m.LagKnown {
-		j.Lag = new(float64(m.Lag) / float64(time.Millisecond))
+		j.Lag = new(inMs(m.Lag))
+	}
+	if m.Quarantine != "" {
+		j.Quarantine = new(m.Quarantine)
 	}
 	if m.LastError != nil {
 		j.LastError = new(headline(m.LastError))
 	}
 	return j
+}
+
+func inMs(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// clock is a moment of today, as it is this command's own start that most members have been known since.
+func clock(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return t.Local().Format(time.TimeOnly)
 }
 
 func ms(v *float64) string {

@@ -101,7 +101,8 @@ func whyNoTLS(p *probe) (cause, cure string) {
 		return "the server refuses the TLS handshake with alert 80 (internal error)",
 			"with MongoDB Atlas: add this host's address to the IP access list, and see whether the cluster is paused or the account in order; otherwise see the server's log"
 	case alert != 0:
-		return err.Message, alertCure(alert)
+		cause, _, _ = strings.Cut(err.Message, ": give one with")
+		return cause, alertCure(alert)
 	case isEOF(err):
 		return "the server closes the connection after the first message of TLS (EOF after ClientHello): it speaks no TLS, or refuses this address",
 			"if it is a server without TLS, leave out tls=true; otherwise " + firewall
@@ -130,7 +131,7 @@ func certificateTrouble(err *mongoerr.Error) (cause, cure string) {
 	case errors.As(err, &name):
 		return err.Message, "use a name of the certificate in the connection string (and in the set's configuration), or have a certificate issued for this one (subjectAltName)"
 	case errors.As(err, &authority):
-		return err.Message, "give the authority's certificate with tlsCAFile; if that is given, it is the wrong one or an intermediate certificate is missing at the server"
+		return strings.TrimSuffix(err.Message, ": name its certificate with tlsCAFile"), "give the authority's certificate with tlsCAFile; if that is given, it is the wrong one or an intermediate certificate is missing at the server"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && strings.Contains(err.Message, "not valid before"):
 		return err.Message, "set the clock of this host if it is wrong; otherwise have the server show a certificate that is valid now"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:

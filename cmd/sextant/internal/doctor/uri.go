@@ -112,9 +112,13 @@ func (x *examination) fromDNS(ctx context.Context, cfg *sextant.Config) bool {
 }
 
 func unresolvable(host string, err error) Finding {
-	f := Finding{Stage: "dns", Server: host, Severity: Trouble, Cause: headline(err),
+	cause, _, notFound := strings.Cut(strings.TrimPrefix(headline(err), "config: "), ": is the name right")
+	f := Finding{Stage: "dns", Server: host, Severity: Trouble, Cause: cause,
 		Cure: "correct what DNS has for this name (hosts below the domain of the string, or of srvAllowedHostsSuffix; at most one TXT record, " +
 			"with the options authSource, replicaSet and loadBalanced), or list the hosts in a mongodb:// string"}
+	if notFound {
+		f.Cure = "check how the name is written, and whether this host asks the right DNS server (VPN, /etc/resolv.conf); a host without SRV records is written in a mongodb:// string"
+	}
 	if e, ok := errors.AsType[*mongoerr.Error](err); ok && e.Stage == mongoerr.StageDial {
 		f.Cure = "some resolvers (of containers, VPNs, routers) do not pass on SRV records: ask another one, or list the hosts in a mongodb:// string"
 	}
