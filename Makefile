@@ -29,7 +29,7 @@ conformance: # the official specification tests; writes build/score.json
 	cd conformance && SEXTANT_NEED_CORPUS=1 SEXTANT_SCORE=build/score.json go test -count=1 -run 'TestSpec|TestHarness'
 
 vectors: # answers recorded from a real server, counted by operator
-	SEXTANT_NEED_CORPUS=1 go test -count=1 ./replset/internal/query/ -run TestVectors -v
+	SEXTANT_NEED_CORPUS=1 go test -count=1 ./replset/internal/command/ -run TestVectors -v
 
 interop: # strangers against the embedded set: a module of its own; installs those that are not there
 	interop/install.sh

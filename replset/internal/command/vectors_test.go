@@ -2,283 +2,275 @@ package command
 
 import (
 	"bufio"
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/conformance/corpus"
 	"github.com/sextantdb/sextant/replset/internal/query/value"
 )
 
-// The vectors are commands and answers recorded from a real server of version 4.0. They are
-// read where they lie and are no part of this repository: $SEXTANT_VECTORS_DIR, or
-// ../shared/vectors beside the module's folder. testdata/vectors.count holds how many
-// pass; it may only rise.
+// The vectors are commands and answers recorded from a server of version 4.0, and (newer/) from a compatible server of the
+// language after 4.0. They are read where they lie and are no part of this repository: $SEXTANT_VECTORS_DIR, or
+// ../shared/vectors beside the module's folder. Each is run as the commands that it was recorded from, on a member.
 //
-// Where this server follows a newer version on purpose, the comparison forgives: an index
-// specification has no "ns" (since 4.4), configureFailPoint tells its count (since 4.4),
-// hello and state changes carry topologyVersion (since 4.4), a fail point's text changed,
-// and error code names changed with time.
+// testdata/vectors.count holds how many pass, file by file; it may only rise. testdata/differences.tsv lists every one
+// that does not, by cause; it may only shrink.
 
-func vectorsFile(t *testing.T, name string) *os.File {
+// vector is one line of a recording.
+type vector struct {
+	id  string
+	doc bson.Raw
+}
+
+// group is the middle of the id, such as "regex" of query-regex-012.
+func (v vector) group() string {
+	parts := strings.Split(strings.TrimPrefix(v.id, "ddb-"), "-")
+	return parts[1]
+}
+
+func (v vector) get(key string) bson.RawValue { return v.doc.Lookup(key) }
+
+func (v vector) raw(key string) bson.Raw { return value.Doc(v.get(key)) }
+
+// newer vectors are of another server: its texts are its own.
+func (v vector) newer() bool { return strings.HasPrefix(v.id, "ddb-") }
+
+func docsIn(list bson.RawValue) (out []bson.Raw) {
+	for _, d := range value.Array(list) {
+		out = append(out, bson.Raw(d.Value))
+	}
+	return out
+}
+
+func readVectors(t *testing.T, file string) (out []vector) {
 	t.Helper()
-	f, err := os.Open(corpus.NeedVectors(t, name))
+	f, err := os.Open(corpus.NeedVectors(t, file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f
-}
-
-func TestCommandVectors(t *testing.T) {
-	f := vectorsFile(t, "commands.jsonl")
 	defer f.Close()
-	m := newPrimary(t)
-	passed, groups := 0, map[string]*[2]int{}
 	s := bufio.NewScanner(f)
 	s.Buffer(nil, 64<<20)
 	for s.Scan() {
 		v, err := bson.ParseExtJSON(s.Bytes(), false)
 		if err != nil {
-			t.Fatalf("%v: %.200s", err, s.Text())
+			t.Fatalf("%s: %v: %.200s", file, err, s.Text())
 		}
-		vec, _ := v.DocumentOK()
-		id, _ := vec.Lookup("id").StringValueOK()
-		group := strings.Split(id, "-")[1]
-		if groups[group] == nil {
-			groups[group] = &[2]int{}
-		}
-		groups[group][1]++
-		start := time.Now()
-		err = runVector(t, m, vec)
-		if d := time.Since(start); d > 300*time.Millisecond {
-			t.Logf("%s took %v", id, d)
-		}
-		if err != nil {
-			t.Logf("%s: %v", id, err)
-			continue
-		}
-		passed++
-		groups[group][0]++
+		doc, _ := v.DocumentOK()
+		id, _ := doc.Lookup("id").StringValueOK()
+		out = append(out, vector{id: id, doc: doc})
 	}
-	printGroups(t, groups)
-	if want := pinnedCount(t); passed < want {
-		t.Errorf("%d vectors pass, %d did before", passed, want)
-	} else {
-		t.Logf("%d vectors pass, %d are pinned in testdata/vectors.count", passed, want)
+	if err := s.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestVectors(t *testing.T) {
+	pinned, listed := readCounts(t), readDifferences(t)
+	used := map[string]bool{}
+	for _, set := range []struct {
+		file string
+		run  func(*testing.T, *Member, vector) error
+	}{
+		{"query.jsonl", runQueryVector},
+		{"update.jsonl", runUpdateVector},
+		{"aggregate.jsonl", runAggregateVector},
+		{"commands.jsonl", runCommandVector},
+		{"newer/query.jsonl", runQueryVector},
+		{"newer/update.jsonl", runUpdateVector},
+		{"newer/aggregate.jsonl", runAggregateVector},
+	} {
+		t.Run(strings.TrimSuffix(set.file, ".jsonl"), func(t *testing.T) {
+			m := newPrimary(t)
+			s := newScore(set.file)
+			for _, v := range readVectors(t, set.file) {
+				if !v.get("doubt").IsZero() {
+					continue
+				}
+				err := set.run(t, m, v)
+				s.add(v, err, listed[v.id])
+				used[v.id] = true
+			}
+			s.print(t)
+			s.judge(t, pinned[set.file], listed)
+		})
+	}
+	for id := range listed {
+		if !used[id] {
+			t.Errorf("testdata/differences.tsv lists %s, which is no vector that was run", id)
+		}
+	}
+	if len(listed) > pinned["differences"] {
+		t.Errorf("testdata/differences.tsv lists %d vectors, %d were listed before: it may only shrink", len(listed), pinned["differences"])
 	}
 }
 
-func pinnedCount(t *testing.T) int {
+func readCounts(t *testing.T) map[string]int {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", "vectors.count"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	out := map[string]int{}
+	for line := range strings.Lines(string(b)) {
+		name, n, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if !ok || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if out[name], err = strconv.Atoi(n); err != nil {
+			t.Fatalf("testdata/vectors.count: %v", err)
+		}
+	}
+	return out
+}
+
+// readDifferences gives the cause of each listed vector. A line is a cause and ids, between blanks; a cause has been
+// explained before, on a line "#cause: why, and the page of the manual".
+func readDifferences(t *testing.T) map[string]string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", "differences.tsv"))
 	if err != nil {
-		t.Fatalf("testdata/vectors.count: %v", err)
+		t.Fatal(err)
 	}
-	return n
+	out, causes := map[string]string{}, map[string]bool{}
+	for line := range strings.Lines(string(b)) {
+		if name, why, ok := strings.Cut(strings.TrimPrefix(line, "#"), ": "); ok && line[0] == '#' && len(why) > 10 {
+			causes[name] = true
+			continue
+		}
+		words := strings.Fields(line)
+		if len(words) == 0 || words[0][0] == '#' {
+			continue
+		}
+		if !causes[words[0]] {
+			t.Fatalf("testdata/differences.tsv: the cause %s is not explained", words[0])
+		}
+		for _, id := range words[1:] {
+			if out[id] != "" {
+				t.Fatalf("testdata/differences.tsv: %s is listed twice", id)
+			}
+			out[id] = words[0]
+		}
+	}
+	return out
 }
 
-func printGroups(t *testing.T, groups map[string]*[2]int) {
-	var names []string
-	for name := range groups {
-		names = append(names, name)
+// fresh makes the collections of a vector anew.
+func fresh(t *testing.T, m *Member, v vector) error {
+	runCommand(t, m, "vt", document(bson.D{{Key: "dropDatabase", Value: int32(1)}}))
+	if err := fill(t, m, "c", v.get("docs")); err != nil {
+		return err
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		t.Logf("%-16s %3d of %3d", name, groups[name][0], groups[name][1])
-	}
-}
-
-// runVector runs one vector on an empty database.
-func runVector(t *testing.T, m *Member, vec bson.Raw) error {
-	for _, db := range []string{"vc", "vd", "vother"} {
-		runCommand(t, m, db, document(bson.D{{Key: "dropDatabase", Value: int32(1)}}))
-	}
-	runCommand(t, m, "admin", document(bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "off"}}))
-	if !vec.Lookup("watch").IsZero() {
-		return fmt.Errorf("change streams are not run")
-	}
-	if !vec.Lookup("command", "replSetStepDown").IsZero() {
-		return fmt.Errorf("a set of one would wait for a secondary to catch up")
-	}
-	for _, v := range value.Array(vec.Lookup("setup")) {
-		d, _ := v.DocumentOK()
-		if reply := runCommand(t, m, "vc", d); !reply.Lookup("errmsg").IsZero() || !reply.Lookup("writeErrors").IsZero() {
-			return fmt.Errorf("setup %s: %s", value.PrintDoc(d), value.PrintDoc(reply))
+	for name, docs := range v.raw("foreign").All() {
+		if err := fill(t, m, name, docs); err != nil {
+			return err
 		}
 	}
-	steps := value.Array(vec.Lookup("steps"))
-	if len(steps) == 0 {
-		steps = []bson.RawValue{bson.DocumentValue(vec)}
-	}
-	var replies []bson.Raw
-	for i, v := range steps {
-		step, _ := v.DocumentOK()
-		reply, err := runStep(t, m, step, replies)
-		if err != nil {
-			return fmt.Errorf("step %d: %w", i, err)
-		}
-		replies = append(replies, reply)
-	}
-	if post, ok := vec.Lookup("post").DocumentOK(); ok {
-		if _, err := runStep(t, m, post, replies); err != nil {
-			return fmt.Errorf("afterwards: %w", err)
-		}
+	if ix := v.get("indexes"); !ix.IsZero() {
+		return failure(runCommand(t, m, "vt", document(bson.D{{Key: "createIndexes", Value: "c"}, {Key: "indexes", Value: ix}})))
 	}
 	return nil
 }
 
-func runStep(t *testing.T, m *Member, step bson.Raw, replies []bson.Raw) (bson.Raw, error) {
-	cmd, _ := step.Lookup("command").DocumentOK()
-	db, ok := step.Lookup("db").StringValueOK()
-	if !ok {
-		db = "vc"
+func fill(t *testing.T, m *Member, coll string, docs bson.RawValue) error {
+	if len(value.Array(docs)) == 0 {
+		return nil
 	}
-	cmd = resolveRefs(cmd, replies)
-	got := runCommand(t, m, db, cmd)
-	if !cmd.Lookup("configureFailPoint").IsZero() {
-		got = without(got, "count")
-	}
-	want, ok := step.Lookup("reply").DocumentOK()
-	if !ok {
-		return got, fmt.Errorf("no reply is recorded: %s", value.PrintDoc(step))
-	}
-	if err := sameReply(want, got); err != nil {
-		return got, fmt.Errorf("%w\n  command %s\n  want %s\n  got  %s", err, value.PrintDoc(cmd), value.PrintDoc(want), value.PrintDoc(got))
-	}
-	return got, nil
+	return failure(runCommand(t, m, "vt", document(bson.D{{Key: "insert", Value: coll}, {Key: "documents", Value: docs}})))
 }
 
-// resolveRefs puts values of earlier replies into a command.
-func resolveRefs(doc bson.Raw, replies []bson.Raw) bson.Raw {
-	dst, start := bson.BeginDocument(nil)
-	for key, v := range doc.All() {
-		if d, ok := v.DocumentOK(); ok {
-			if ref, ok := d.Lookup("$$ref").StringValueOK(); ok {
-				v = refValue(ref, replies)
-			}
-		}
-		if arr, ok := v.ArrayOK(); ok && key == "cursors" {
-			v = bson.ArrayValue(bson.RawArray(resolveRefs(bson.Raw(arr), replies)))
-		}
-		dst = bson.AppendValue(dst, key, v)
+// failure is the error that a reply tells, of the command or of its first write.
+func failure(reply bson.Raw) error {
+	if !reply.Lookup("errmsg").IsZero() {
+		return &refusal{reply}
 	}
-	return bson.EndDocument(dst, start)
-}
-
-func refValue(ref string, replies []bson.Raw) bson.RawValue {
-	parts := strings.Split(ref, ".")
-	i, err := strconv.Atoi(parts[0])
-	if err != nil || i >= len(replies) {
-		return bson.NullValue()
-	}
-	return replies[i].Lookup(parts[1:]...)
-}
-
-// volatile fields are on every reply, or depend on the recording's set-up.
-var volatile = map[string]bool{"opTime": true, "electionId": true, "$clusterTime": true, "operationTime": true, "codeName": true, "totalSizeMb": true, "lastOp": true,
-	"topologyVersion": true}
-
-// sameReply compares replies, whose own fields and those of "cursor" may come in any order.
-func sameReply(want, got bson.Raw) error {
-	for key, w := range want.All() {
-		if volatile[key] {
-			continue
-		}
-		g := got.Lookup(key)
-		wd, isDoc := w.DocumentOK()
-		gd, gotDoc := g.DocumentOK()
-		if key == "cursor" && isDoc && gotDoc {
-			if err := sameReply(wd, gd); err != nil {
-				return err
-			}
-			continue
-		}
-		if !sameValue(w, g) {
-			return fmt.Errorf("field %s differs", key)
-		}
-	}
-	for key := range got.All() {
-		if !volatile[key] && want.Lookup(key).IsZero() {
-			return fmt.Errorf("field %s is too much", key)
-		}
+	if w, ok := reply.Lookup("writeErrors", "0").DocumentOK(); ok {
+		return &refusal{w}
 	}
 	return nil
 }
 
-func sameValue(want, got bson.RawValue) bool {
-	if d, ok := want.DocumentOK(); ok {
-		if typ, ok := d.Lookup("$$type").StringValueOK(); ok {
-			return sameType(typ, got)
+// refusal is a document that has code and errmsg.
+type refusal struct{ doc bson.Raw }
+
+func (r *refusal) Error() string { return value.Print(r.doc.Lookup("code")) + " " + r.text() }
+
+func (r *refusal) text() string { s, _ := r.doc.Lookup("errmsg").StringValueOK(); return s }
+
+// wantError compares a refusal with the recorded one. Where a command puts words before an error of what it ran
+// ("Executor error during find command :: caused by :: "), versions differ: the recorded text may be the end of ours.
+func wantError(v vector, err error) error {
+	want := &refusal{v.raw("error")}
+	if err == nil {
+		return errors.New("no error, want " + want.Error())
+	}
+	var got *refusal
+	if !errors.As(err, &got) {
+		return err
+	}
+	code, _ := want.doc.Lookup("code").AsInt64OK()
+	own, _ := got.doc.Lookup("code").AsInt64OK()
+	if code != own || !v.newer() && !sameText(want.text(), got.text()) {
+		return errors.New("error " + got.Error() + "\n   want  " + want.Error())
+	}
+	return nil
+}
+
+func sameText(want, got string) bool {
+	if want == got || strings.HasSuffix(got, " :: caused by :: "+want) {
+		return true
+	}
+	return placeholder.MatchString(want) && textPattern(want).MatchString(got)
+}
+
+// allOf drains the cursor of a reply.
+func allOf(t *testing.T, m *Member, reply bson.Raw) ([]bson.Raw, error) {
+	docs := docsIn(reply.Lookup("cursor", "firstBatch"))
+	for {
+		id, _ := reply.Lookup("cursor", "id").Int64OK()
+		if id == 0 {
+			return docs, nil
 		}
-		g, ok := got.DocumentOK()
-		return ok && sameElements(withoutNS(d), g)
-	}
-	if arr, ok := want.ArrayOK(); ok {
-		g, ok := got.ArrayOK()
-		return ok && sameElements(bson.Raw(arr), bson.Raw(g))
-	}
-	if s, ok := want.StringValueOK(); ok && placeholder.MatchString(s) {
-		g, _ := got.StringValueOK()
-		return textPattern(s).MatchString(g)
-	}
-	if s, ok := want.StringValueOK(); ok {
-		want = bson.StringValue(strings.Replace(s, "Failing command due to", "Failing command via", 1))
-	}
-	return want.Equal(got) || want.IsZero() && got.IsZero()
-}
-
-// withoutNS forgets the namespace of an index specification.
-func withoutNS(d bson.Raw) bson.Raw {
-	if !d.Lookup("key").IsZero() && !d.Lookup("v").IsZero() {
-		return without(d, "ns")
-	}
-	return d
-}
-
-func sameElements(want, got bson.Raw) bool {
-	w, _ := want.Elements()
-	g, _ := got.Elements()
-	if len(w) != len(g) {
-		return false
-	}
-	for i := range w {
-		if w[i].Key() != g[i].Key() || w[i].Key() != "codeName" && !sameValue(w[i].Value(), g[i].Value()) {
-			return false
+		reply = runCommand(t, m, "vt", document(bson.D{{Key: "getMore", Value: id}, {Key: "collection", Value: "c"}}))
+		if err := failure(reply); err != nil {
+			return docs, err
+		}
+		next := docsIn(reply.Lookup("cursor", "nextBatch"))
+		docs = append(docs, next...)
+		if left, _ := reply.Lookup("cursor", "id").Int64OK(); left != 0 && len(next) == 0 {
+			return docs, errors.New("a batch without documents, and yet the cursor is open")
 		}
 	}
-	return true
 }
 
-func sameType(typ string, got bson.RawValue) bool {
-	switch typ {
-	case "objectId", "date", "timestamp", "string", "object", "int", "long", "double":
-		return value.TypeName(got.Type) == typ
-	case "cursorId":
-		n, ok := got.Int64OK()
-		return ok && n != 0
+// everything is the collection in its natural order, or by _id.
+func everything(t *testing.T, m *Member, coll string, byID bool) []bson.Raw {
+	cmd := bson.D{{Key: "find", Value: coll}}
+	if byID {
+		cmd = append(cmd, bson.E{Key: "sort", Value: bson.D{{Key: "_id", Value: int32(1)}}})
 	}
-	return !got.IsZero()
+	docs, err := allOf(t, m, runCommand(t, m, "vt", document(cmd)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return docs
 }
 
-var placeholder = regexp.MustCompile(`<(cursorId|t|i|ms|us|term|hash|uuid|objectId|ident|time|n|pid|addr|host|port)>`)
-
-func textPattern(s string) *regexp.Regexp {
-	var b strings.Builder
-	last := 0
-	for _, at := range placeholder.FindAllStringIndex(s, -1) {
-		b.WriteString(regexp.QuoteMeta(s[last:at[0]]) + ".*")
-		last = at[1]
+// with appends the fields of options to a command.
+func with(cmd bson.D, options bson.Raw) bson.Raw {
+	for key, v := range options.All() {
+		if i := slices.IndexFunc(cmd, func(e bson.E) bool { return e.Key == key }); i >= 0 {
+			cmd[i].Value = v
+			continue
+		}
+		cmd = append(cmd, bson.E{Key: key, Value: v})
 	}
-	return regexp.MustCompile("(?s)^" + b.String() + regexp.QuoteMeta(s[last:]) + "$")
+	return document(cmd)
 }
