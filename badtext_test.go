@@ -71,7 +71,7 @@ func TestMalformedCommandsNeverReachTheServer(t *testing.T) {
 		"deep in document": insert(bson.D{{Key: "a", Value: deepRaw(200)}}, none),
 	} {
 		t.Run(name, func(t *testing.T) {
-			refuse(t, 5*time.Second, call, func(err error) bool {
+			refuse(t, call, func(err error) bool {
 				e, ok := errors.AsType[*mongoerr.Error](err)
 				return ok && (e.Stage == mongoerr.StageEncode || e.Stage == mongoerr.StageConfig)
 			})
@@ -128,13 +128,13 @@ func TestSeedThatNeverAnswersIsCalledSilent(t *testing.T) {
 	if v, err := connect(t, "mongodb://"+silent(t)).Explain(ended, sextant.Want{}); !strings.Contains(v.Sentence, "not checked yet") || !errors.Is(err, context.Canceled) {
 		t.Errorf("before anybody has answered: %s, %v", v.Sentence, err)
 	}
-	refuse(t, 5*time.Second, ping(cl), mongoerr.IsSelection, "silent for 2 s")
+	refuse(t, ping(cl), mongoerr.IsSelection, "silent for 2 s")
 }
 
 func TestTLSOnOneSideOnlyIsToldInTheFirstLine(t *testing.T) {
 	quick := func(c *sextant.Config) { c.ServerSelectionTimeout = time.Second }
 	plain := connect(t, "mongodb://"+answering(t, "")+"/?tls=true", quick)
-	refuse(t, 5*time.Second, ping(plain), mongoerr.IsSelection, "during the TLS handshake", "port without TLS")
+	refuse(t, ping(plain), mongoerr.IsSelection, "during the TLS handshake", "port without TLS")
 	hangsUp := connect(t, "mongodb://"+answering(t, ""), quick)
-	refuse(t, 5*time.Second, ping(hangsUp), mongoerr.IsSelection, "closed the connection during the handshake", "TLS")
+	refuse(t, ping(hangsUp), mongoerr.IsSelection, "closed the connection during the handshake", "TLS")
 }

@@ -12,7 +12,7 @@ import (
 // TestDelayedMemberIsBornWithTheDataOfItsDay: it is late from then on, and not without data for as long as its delay.
 func TestDelayedMemberIsBornWithTheDataOfItsDay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := named(t, 3, Options{Config: []MemberOptions{2: {SecondaryDelay: time.Hour, NoVote: true}}})
+		s := named(t, 3, Options{Config: []MemberOptions{2: {SecondaryDelay: time.Minute, NoVote: true}}})
 		defer s.Close()
 		if state := s.Member(2).State(); state != "SECONDARY" {
 			t.Errorf("a delayed member is %s when the set has started", state)
@@ -22,7 +22,7 @@ func TestDelayedMemberIsBornWithTheDataOfItsDay(t *testing.T) {
 		for i := range 5 {
 			c.must(t, "t", insert(i, majority()))
 		}
-		if _, err := s.AddMember(t.Context(), MemberOptions{Name: "m3", Port: 27017, SecondaryDelay: time.Hour, NoVote: true}); err != nil {
+		if _, err := s.AddMember(t.Context(), MemberOptions{Name: "m3", Port: 27017, SecondaryDelay: time.Minute, NoVote: true}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -36,7 +36,7 @@ func TestDelayedMemberIsBornWithTheDataOfItsDay(t *testing.T) {
 		if got := late.ids(t); len(got) != 5 {
 			t.Errorf("it has %v, and should have what there was when it came", got)
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(time.Minute)
 		if got := late.ids(t); len(got) != 6 {
 			t.Errorf("after its delay it has %v", got)
 		}
