@@ -1,7 +1,6 @@
 package sextant_test
 
-// The prose tests of the specification "polling SRV records for mongos discovery", by their numbers, on fake time. Number 9
-// is in internal/cluster, where a load-balanced client can be had.
+// The prose tests of the specification "polling SRV records for mongos discovery", by their numbers, on fake time.
 
 import (
 	"bytes"
@@ -188,6 +187,18 @@ func TestPollingProse7LookupFailure(t *testing.T) {
 // Breaks if an answer without records is one.
 func TestPollingProse8AllRecordsRemoved(t *testing.T) {
 	unmoved(t, func(f *follower) { f.dns.set(test1) }, func(f *follower) { f.dns.set(test1, at("27019")...) })
+}
+
+// Breaks if the client follows DNS whatever the topology is, or asks for a second host at its start.
+func TestPollingProse9BehindALoadBalancerDNSIsNotFollowed(t *testing.T) {
+	follow(t, "mongodb+srv://"+test3+"/?loadBalanced=true", nil, func(t *testing.T, f *follower) {
+		asked := f.dns.times("_mongodb._tcp." + test3)
+		f.dns.set(test3, at("27017", "27018")...)
+		f.rescan()
+		if again := f.dns.times("_mongodb._tcp."+test3) - asked; again != 0 || !slices.Equal(f.hosts(), at("27017")) {
+			t.Errorf("asked %d times more, hosts %q", again, f.hosts())
+		}
+	})
 }
 
 // Breaks if srvMaxHosts=0 is a limit.

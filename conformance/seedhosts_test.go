@@ -20,14 +20,30 @@ import (
 // TestSeedlistsLeadToTheSet does with the cases of a replica set what the pure suite leaves out: it connects by DNS to a
 // set of three, which calls itself localhost as the specification wants, and compares the hosts that the client finds.
 func TestSeedlistsLeadToTheSet(t *testing.T) {
-	dir := filepath.Join(corpus.Need(t, "initial-dns-seedlist-discovery"), "replica-set")
-	z, err := readZone()
-	corpus.Check(t, err)
 	network := replset.NewMemoryNetwork()
 	replset.Run(t, replset.Options{SetName: "repl0", Host: "localhost", Network: network, Config: []replset.MemberOptions{{Port: 27017}, {Port: 27018}, {Port: 27019}}})
+	if ran := seedlistsLead(t, "replica-set", network); ran < 15 {
+		t.Errorf("only %d cases connect", ran)
+	}
+}
+
+// TestSeedlistsLeadToTheLoadBalancer does the same with those of a load balancer.
+func TestSeedlistsLeadToTheLoadBalancer(t *testing.T) {
+	network := replset.NewMemoryNetwork()
+	replset.Run(t, replset.Options{Network: network, LoadBalancer: &replset.LoadBalancerOptions{Name: "localhost", Port: 8000}})
+	if ran := seedlistsLead(t, "load-balanced", network); ran < 4 {
+		t.Errorf("only %d cases connect", ran)
+	}
+}
+
+// seedlistsLead runs the cases of a directory that are to connect, and counts them.
+func seedlistsLead(t *testing.T, sub string, network *replset.MemoryNetwork) (ran int) {
+	t.Helper()
+	dir := filepath.Join(corpus.Need(t, "initial-dns-seedlist-discovery"), sub)
+	z, err := readZone()
+	corpus.Check(t, err)
 	files, err := corpus.Files(dir)
 	corpus.Check(t, err)
-	ran := 0
 	for _, path := range files {
 		var test struct {
 			seedlistTest
@@ -72,7 +88,5 @@ func TestSeedlistsLeadToTheSet(t *testing.T) {
 			}
 		})
 	}
-	if ran < 15 {
-		t.Errorf("only %d cases connect", ran)
-	}
+	return ran
 }

@@ -57,6 +57,9 @@ type Options struct {
 	TLS *TLS
 	// Network is where members listen and dial; nil: TCP.
 	Network Network
+	// LoadBalancer puts a load balancer before the set, for clients with loadBalanced=true; it needs a Version from 5.0 on.
+	// nil: there is none.
+	LoadBalancer *LoadBalancerOptions
 	// Fault makes the set break a promise on purpose, to prove that checks catch it.
 	Fault Fault
 }
@@ -150,8 +153,14 @@ func (o *Options) defaults() error {
 	if d := max(o.ElectionTimeout, o.CatchUpTimeout); d > longest {
 		return fmt.Errorf("replset: a time-out of %v is too long: %v (24 days) at most", d, longest)
 	}
-	if _, err := command.PersonaOf(o.Version); err != nil {
+	persona, err := command.PersonaOf(o.Version)
+	if err != nil {
 		return fmt.Errorf("replset: %w", err)
+	}
+	if o.LoadBalancer != nil {
+		if o.LoadBalancer, err = o.LoadBalancer.complete(persona); err != nil {
+			return err
+		}
 	}
 	for _, name := range o.Compressors {
 		if _, ok := compress.ByName(name); !ok {

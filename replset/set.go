@@ -24,6 +24,7 @@ type Set struct {
 	secret   string
 	tls      *identities   // nil: no TLS
 	changing chan struct{} // holds one word; who has it may change the configuration
+	balancer *LoadBalancer // nil: none
 
 	mu      sync.Mutex // guards all below
 	closed  bool
@@ -54,7 +55,11 @@ func Start(ctx context.Context, o Options) (*Set, error) {
 	if err := s.found(ctx, open); err != nil {
 		return nil, err
 	}
-	if err := s.firstElection(ctx); err != nil {
+	err := s.firstElection(ctx)
+	if err == nil && o.LoadBalancer != nil {
+		err = s.balance(ctx)
+	}
+	if err != nil {
 		_ = s.Close()
 		return nil, err
 	}
@@ -342,6 +347,9 @@ func (s *Set) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
+	if s.balancer != nil {
+		s.balancer.close()
+	}
 	var wg sync.WaitGroup
 	for _, m := range s.Members() {
 		m.faults.Hang(false)

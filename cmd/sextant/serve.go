@@ -19,6 +19,7 @@ func serveCommand() *cobra.Command {
 	var members, port int
 	var auth, dbpath, version string
 	var verbose, secure, certified bool
+	var balancer int
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run an embedded replica set for development, until interrupted",
@@ -31,6 +32,7 @@ func serveCommand() *cobra.Command {
 	c.Flags().StringVar(&auth, "auth", "", "demand authentication as `user:password`")
 	c.Flags().StringVar(&dbpath, "dbpath", "", "keep the data in this `folder`, and go on with what is there")
 	c.Flags().StringVar(&version, "version", "8.0", "the server version to claim: 4.0, 4.2, 4.4, 5.0, 6.0, 7.0 or 8.0")
+	c.Flags().IntVar(&balancer, "load-balancer", -1, "the `port` of a load balancer with two services before the set, 0 for a free one")
 	c.Flags().BoolVar(&secure, "tls", false, "speak TLS, with certificates of its own: in the data folder, or in a temporary one")
 	c.Flags().BoolVar(&certified, "tls-client", false, "demand client certificates too; implies --tls")
 	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "log elections and refused connections to standard error")
@@ -40,6 +42,12 @@ func serveCommand() *cobra.Command {
 			return usageError{err}
 		}
 		o.Dir = dbpath
+		if balancer > 65535 {
+			return usageError{fmt.Errorf("--load-balancer %d: a port is at most 65535", balancer)}
+		}
+		if balancer >= 0 {
+			o.LoadBalancer = &replset.LoadBalancerOptions{Port: balancer}
+		}
 		if secure || certified {
 			dir, end, err := certificateFolder(dbpath)
 			if err != nil {
@@ -108,6 +116,9 @@ func serve(c *cobra.Command, o replset.Options) error {
 	}
 	if err != nil {
 		return err
+	}
+	if l := set.LoadBalancer(); l != nil {
+		fmt.Fprintf(c.OutOrStdout(), "through the load balancer: %s\n", l.URI())
 	}
 	if o.TLS != nil {
 		sayTLS(c.OutOrStdout(), set, o)

@@ -111,3 +111,38 @@ func TestServeClaimsTheVersionAskedFor(t *testing.T) {
 		t.Errorf("exit %d, %s", code, &errs)
 	}
 }
+
+func TestServeWithALoadBalancerPrintsAURIThroughIt(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, w := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		run(ctx, []string{"serve", "--members", "1", "--port", "0", "--load-balancer", "0"}, w, io.Discard)
+		w.Close()
+		close(done)
+	}()
+	lines := bufio.NewScanner(r)
+	for range 2 {
+		if !lines.Scan() {
+			t.Fatal(lines.Err())
+		}
+	}
+	_, uri, found := strings.Cut(lines.Text(), "through the load balancer: ")
+	if !found {
+		t.Fatalf("second line %q", lines.Text())
+	}
+	go io.Copy(io.Discard, r)
+	for _, command := range []string{"hosts", "explain"} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), []string{command, uri}, &out, &errs); code != 0 || !strings.Contains(out.String(), "LoadBalancer") {
+			t.Errorf("%s: exit %d\n%s%s", command, code, &out, &errs)
+		}
+	}
+	cancel()
+	<-done
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"serve", "--load-balancer", "65536"}, &out, &errs); code != 2 || !strings.Contains(errs.String(), "at most 65535") {
+		t.Errorf("exit %d, %s", code, &errs)
+	}
+}

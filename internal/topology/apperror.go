@@ -44,6 +44,8 @@ func (c *change) stateChange(s *Server, ev AppError, tv TopologyVersion) {
 	clearPool := mongoerr.IsShutdown(ev.Err) || wire < 8
 	if s.Kind != event.LoadBalancer {
 		c.markUnknown(s, ev.Err, tv)
+	} else if ev.BeforeHandshake {
+		c.poolFailed(s, ev.Err)
 	}
 	if clearPool {
 		c.clear(s, ev)
@@ -55,22 +57,27 @@ func (c *change) stateChange(s *Server, ev AppError, tv TopologyVersion) {
 
 func (c *change) notConnected(s *Server, ev AppError) {
 	if mongoerr.IsOverload(ev.Err) || mongoerr.HasLabel(ev.Err, mongoerr.LabelSystemOverloaded) || mongoerr.IsCanceled(ev.Err) {
-		failed := *s
-		failed.PoolErr = ev.Err
-		c.put(&failed)
+		c.poolFailed(s, ev.Err)
 		return
 	}
 	c.lostConnection(s, ev)
 }
 
-func (c *change) lostConnection(s *Server, ev AppError) {
+// poolFailed notes that connections fail, which changes nothing else.
+func (c *change) poolFailed(s *Server, err error) {
 	failed := *s
-	failed.PoolErr = ev.Err
+	failed.PoolErr = err
+	c.put(&failed)
+}
+
+func (c *change) lostConnection(s *Server, ev AppError) {
 	if s.Kind == event.LoadBalancer {
-		c.put(&failed)
+		c.poolFailed(s, ev.Err)
 		c.clear(s, ev)
 		return
 	}
+	failed := *s
+	failed.PoolErr = ev.Err
 	c.markUnknown(&failed, ev.Err, TopologyVersion{})
 	c.clear(s, ev)
 	c.late = append(c.late, CancelCheck{s.Addr})

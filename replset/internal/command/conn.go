@@ -27,6 +27,7 @@ type Conn struct {
 
 	hailed   atomic.Bool     // a client has said hello
 	greeted  bool            // a hello with metadata came
+	balanced bool            // a hello has said that the client knows of the load balancer
 	internal bool            // another member's
 	peer     int             // that member's number, or -1
 	pin      *store.Snapshot // all that another member reads on this connection is of this moment; nil: the newest
@@ -46,6 +47,7 @@ const watchAfter = 50 * time.Millisecond
 func (c *Conn) serve() {
 	defer c.m.wg.Done()
 	defer c.m.forget(c)
+	defer c.m.opt.Router.reap(c)
 	defer c.hangUp()
 	defer c.cancel(errHungUp)
 	defer c.free()
@@ -162,7 +164,7 @@ func (c *Conn) answer(msg []byte, packed compress.ID) bool {
 		var rep reply
 		if !env.find {
 			c.startWatch()
-			rep = c.serving(r).run(r)
+			rep = c.run(r)
 			c.stopWatch()
 		}
 		if rep.drop {

@@ -38,6 +38,9 @@ func hello(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 	}
 	st := m.state.Load()
 	r.told = st
+	if m.opt.Router != nil {
+		return m.helloOfRouter(r)
+	}
 	legacy := r.Name != "hello"
 	d := make(bson.D, 0, 32)
 	if ok, _ := r.Field("helloOk").BooleanOK(); ok {

@@ -62,6 +62,7 @@ type Options struct {
 	Users    *Users   // nil: no authentication
 	OIDC     *OIDC    // nil: no MONGODB-OIDC
 	Persona  *Persona // the server version to claim; nil: the newest
+	Router   *Router  // it is a service behind a load balancer; nil: it is a member of a set
 	Faults   *Faults
 	Counters *Counters
 

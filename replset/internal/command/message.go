@@ -161,15 +161,23 @@ func (c *Conn) appendOpMsg(r *Request, env envelope, rep *reply, more bool) ([]b
 		flags = wire.MoreToCome
 	}
 	dst, start := wire.AppendMsgStart(make([]byte, 0, 1024), c.lastID, env.responseTo, flags)
-	dst, err := c.m.appendReplyDocument(dst, r, rep)
+	dst, err := c.replier(r).appendReplyDocument(dst, r, rep)
 	if err != nil {
 		return nil, err
 	}
 	return wire.EndMsg(dst, start), nil
 }
 
+// replier is the member whose times a reply tells.
+func (c *Conn) replier(r *Request) *Member {
+	if r.served != nil {
+		return r.served
+	}
+	return c.m
+}
+
 func (c *Conn) appendOpReply(r *Request, env envelope, rep *reply) ([]byte, error) {
-	doc, err := c.m.appendReplyDocument(nil, r, rep)
+	doc, err := c.replier(r).appendReplyDocument(nil, r, rep)
 	if err != nil {
 		return nil, err
 	}

@@ -70,6 +70,9 @@ func (p *Persona) labels() bool { return p.wire >= wire44 }
 // majorityByDefault says whether a write without a write concern waits for a majority (since 5.0).
 func (p *Persona) majorityByDefault() bool { return p.wire >= wire50 }
 
+// Balances says whether services may be behind a load balancer (since 5.0: load balancers specification).
+func (p *Persona) Balances() bool { return p.wire >= wire50 }
+
 // drops says whether a change of state closes the connections of clients. Up to 4.0 the end of being primary does; since
 // 4.2 a primary that steps down keeps them and interrupts what runs (manual, replSetStepDown, "Client Connections"). Going
 // into ROLLBACK or out of the configuration closes them in every version. RECOVERING and becoming primary never do.

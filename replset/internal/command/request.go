@@ -62,6 +62,7 @@ type Request struct {
 	ctx      context.Context
 	refused  *mongoerr.Error // what is wrong with a hello's client metadata
 	told     *topology       // what a hello has just answered
+	served   *Member         // who ran it, if it was not the member that has the connection
 	wrote    store.OpTime    // of the newest write of this command
 	wroteIn  int64           // the term of it
 	majority bool            // the reply shows majority-committed data: operationTime is the commit point's
