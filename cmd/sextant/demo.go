@@ -38,7 +38,7 @@ func demoCommand() *cobra.Command {
 		if !ok {
 			return usageError{fmt.Errorf("--break %q: known are wrong-member, lost-write and stale-tag", fault)}
 		}
-		return runDemo(c.Context(), demoPrinter(c.OutOrStdout(), beQuiet, json), f, reads)
+		return runDemo(c.Context(), demoPrinter(c.OutOrStdout(), beQuiet, json), conditions{fault: f, reads: reads})
 	}
 	return c
 }
@@ -79,15 +79,22 @@ type demo struct {
 	set        *replset.Set
 	east, west *sextant.Client
 	started    time.Time
-	reads      int // how many reads in each mode
+	conditions
 }
 
-func runDemo(ctx context.Context, p printer, fault replset.Fault, n int) error {
+// conditions are what a run takes place under.
+type conditions struct {
+	fault   replset.Fault
+	reads   int                    // how many reads in each mode
+	network *replset.MemoryNetwork // nil: TCP
+}
+
+func runDemo(ctx context.Context, p printer, c conditions) error {
 	ctx, cancel := context.WithTimeout(ctx, 55*time.Second)
 	defer cancel()
-	d := &demo{report: newReport(p), started: time.Now(), reads: n}
+	d := &demo{report: newReport(p), started: time.Now(), conditions: c}
 	defer d.close()
-	err := d.run(ctx, fault)
+	err := d.run(ctx)
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return fmt.Errorf("%w after %d checks", errInterrupted, len(d.checks))
 	}
@@ -101,8 +108,8 @@ func runDemo(ctx context.Context, p printer, fault replset.Fault, n int) error {
 	return nil
 }
 
-func (d *demo) run(ctx context.Context, fault replset.Fault) error {
-	if err := d.start(ctx, fault); err != nil {
+func (d *demo) run(ctx context.Context) error {
+	if err := d.start(ctx); err != nil {
 		return err
 	}
 	for _, step := range []func(context.Context) error{
@@ -119,18 +126,21 @@ func (d *demo) run(ctx context.Context, fault replset.Fault) error {
 	return nil
 }
 
-func (d *demo) start(ctx context.Context, fault replset.Fault) (err error) {
+func (d *demo) start(ctx context.Context) (err error) {
 	d.section("A replica set in two data centres")
-	d.set, err = replset.Start(ctx, replset.Options{
+	o := replset.Options{
 		SetName: "rs0",
 		Config: []replset.MemberOptions{
 			east1: {Priority: new(2.0), Tags: map[string]string{"dc": "east", "name": memberNames[east1]}},
 			east2: {Priority: new(1.0), Tags: map[string]string{"dc": "east", "name": memberNames[east2]}},
 			west1: {Priority: new(0.0), Tags: map[string]string{"dc": "west", "name": memberNames[west1]}},
 		},
-		Fault: fault,
-	})
-	if err != nil {
+		Fault: d.fault,
+	}
+	if d.network != nil {
+		o.Network = d.network
+	}
+	if d.set, err = replset.Start(ctx, o); err != nil {
 		return err
 	}
 	if _, err := d.set.WaitPrimary(ctx); err != nil {
@@ -152,7 +162,14 @@ func (d *demo) start(ctx context.Context, fault replset.Fault) (err error) {
 
 // connect makes a client that knows one seed only.
 func (d *demo) connect(ctx context.Context, app string, seed int) (*sextant.Client, error) {
-	return sextant.Connect(ctx, fmt.Sprintf("mongodb://%s/?replicaSet=rs0&appName=%s", d.set.Member(seed).Addr(), app))
+	cfg, err := sextant.ParseURI(fmt.Sprintf("mongodb://%s/?replicaSet=rs0&appName=%s", d.set.Member(seed).Addr(), app))
+	if err != nil {
+		return nil, err
+	}
+	if d.network != nil {
+		cfg.Dial = d.network.Dial
+	}
+	return sextant.ConnectConfig(ctx, cfg)
 }
 
 func (d *demo) close() {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sextantdb/sextant/replset"
@@ -14,15 +15,21 @@ import (
 // fewReads keeps a demo short; the share of each member is then held to wider bounds of the same likelihood.
 const fewReads = 60
 
+// inMemory are the conditions of a run on fake time. Make them inside the bubble.
+func inMemory(fault replset.Fault) conditions {
+	return conditions{fault: fault, reads: fewReads, network: replset.NewMemoryNetwork()}
+}
+
 func TestDemoPassesOnAHealthySet(t *testing.T) {
-	t.Parallel() // it mostly waits
-	var out bytes.Buffer
-	if err := runDemo(t.Context(), plain{&out}, replset.NoFault, fewReads); err != nil {
-		t.Fatalf("%v\n%s", err, out.String())
-	}
-	if !strings.HasSuffix(out.String(), "checks passed\n") {
-		t.Errorf("the last line is not the verdict:\n%s", out.String())
-	}
+	synctest.Test(t, func(t *testing.T) { // it mostly waits
+		var out bytes.Buffer
+		if err := runDemo(t.Context(), plain{&out}, inMemory(replset.NoFault)); err != nil {
+			t.Fatalf("%v\n%s", err, out.String())
+		}
+		if !strings.HasSuffix(out.String(), "checks passed\n") {
+			t.Errorf("the last line is not the verdict:\n%s", out.String())
+		}
+	})
 }
 
 func TestDemoNamesTheCheckThatAFaultBreaks(t *testing.T) {
@@ -32,12 +39,13 @@ func TestDemoNamesTheCheckThatAFaultBreaks(t *testing.T) {
 		"lost-write":   "every acknowledged write is there afterwards",
 	} {
 		t.Run(fault, func(t *testing.T) {
-			t.Parallel()
-			var out bytes.Buffer
-			err := runDemo(t.Context(), quiet{plain{&out}}, faults[fault], fewReads)
-			if err == nil || !strings.Contains(out.String(), check) {
-				t.Errorf("err %v, printed %q; want a failure that names %q", err, out.String(), check)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				var out bytes.Buffer
+				err := runDemo(t.Context(), quiet{plain{&out}}, inMemory(faults[fault]))
+				if err == nil || !strings.Contains(out.String(), check) {
+					t.Errorf("err %v, printed %q; want a failure that names %q", err, out.String(), check)
+				}
+			})
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,10 +63,11 @@ func open(ctx context.Context, uri string, warnings io.Writer) (*sextant.Client,
 }
 
 // look waits until every member has answered or failed. Three times, since the first answer names members that nobody
-// has asked yet, and a round trip is not told by its first sample.
+// has asked yet, and a round trip is not told by its first sample; once if nobody answers.
 func look(ctx context.Context, c *sextant.Client) event.Topology {
 	for range 3 {
-		if c.Refresh(ctx) != nil {
+		answers := func(m event.Member) bool { return m.Kind.Known() }
+		if c.Refresh(ctx) != nil || !slices.ContainsFunc(c.Hosts().Members, answers) {
 			break
 		}
 	}

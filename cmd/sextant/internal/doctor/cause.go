@@ -17,14 +17,13 @@ import (
 // whyNot is the finding about a server that gave no hello.
 func (x *examination) whyNot(p *probe) Finding {
 	f := Finding{Stage: stageName(p.failed.Stage), Server: p.addr, Severity: Trouble}
-	way, throughProxy := errors.AsType[*proxyFault](p.proxy)
 	switch p.failed.Stage {
-	case mongoerr.StageDial:
-		if throughProxy {
-			f.Stage, f.Cure = "proxy", way.cure
-			f.Cause = strings.Replace(way.cause, "SOCKS5 proxy", "SOCKS5 proxy "+x.proxyAddress(), 1)
-			break
+	case mongoerr.StageProxy:
+		f.Cause, f.Cure = p.failed.Message+suffix(p.failed.Cause), "see the proxy's log"
+		if way, ok := errors.AsType[*proxyFault](p.proxy); ok {
+			f.Cause, f.Cure = strings.Replace(way.cause, "SOCKS5 proxy", "SOCKS5 proxy "+x.proxyAddress(), 1), way.cure
 		}
+	case mongoerr.StageDial:
 		f.Cause, f.Cure = whyNoDial(p)
 	case mongoerr.StageTLS:
 		f.Cause, f.Cure = whyNoTLS(p)
@@ -42,7 +41,7 @@ func (x *examination) whyNot(p *probe) Finding {
 
 func stageName(s mongoerr.Stage) string {
 	switch s {
-	case mongoerr.StageDial, mongoerr.StageTLS, mongoerr.StageAuth:
+	case mongoerr.StageDial, mongoerr.StageProxy, mongoerr.StageTLS, mongoerr.StageAuth:
 		return string(s)
 	}
 	return "hello"

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
@@ -65,13 +66,24 @@ func TestDoctorSaysWhatListensOnAPort(t *testing.T) {
 }
 
 func TestDoctorKnowsAFirewallByItsSilence(t *testing.T) {
-	d := look(t, "mongodb://db1,db2", zone{hosts: map[string]string{"db1": "192.0.2.1", "db2": "192.0.2.2"}},
-		func(ctx context.Context, _, _ string) (net.Conn, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
-		})
-	d.expect(t, Unreachable, "dial", "db1:27017", "packets are dropped", "firewall")
-	d.expect(t, Unreachable, "dial", "db2:27017", "packets are dropped", "firewall")
+	synctest.Test(t, func(t *testing.T) {
+		d := look(t, "mongodb://db1,db2", zone{hosts: map[string]string{"db1": "192.0.2.1", "db2": "192.0.2.2"}}, never)
+		d.expect(t, Unreachable, "dial", "db1:27017", "packets are dropped", "firewall")
+		d.expect(t, Unreachable, "dial", "db2:27017", "packets are dropped", "firewall")
+	})
+}
+
+// never opens a socket to somewhere where packets are dropped.
+func never(ctx context.Context, _, _ string) (net.Conn, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// mute opens a socket to a server that reads and never answers.
+func mute(context.Context, string, string) (net.Conn, error) {
+	near, far := net.Pipe()
+	go silence(far)
+	return near, nil
 }
 
 func TestDoctorReadsNamesAsTheyAreSeenFromHere(t *testing.T) {
@@ -223,26 +235,24 @@ func TestDoctorFollowsSRVRecords(t *testing.T) {
 }
 
 func TestDoctorEndsInTimeWhateverHangs(t *testing.T) {
-	never := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	silent := listen(t, silence)
-	hosts := "db1,db2,db3," + silent
-	for _, w := range []*World{
-		{zone{hang: true}, never},
-		{zone{hosts: map[string]string{"db1": "192.0.2.1", "db2": "192.0.2.2", "db3": "192.0.2.3"}}, never},
-		{zone{hosts: map[string]string{"db1": "127.0.0.1"}}, new(net.Dialer).DialContext},
+	there := map[string]string{"db1": "192.0.2.1", "db2": "192.0.2.2", "db3": "192.0.2.3", "db4": "192.0.2.4"}
+	for name, w := range map[string]*World{
+		"DNS": {zone{hang: true}, never}, "a dial": {zone{hosts: there}, never}, "a server": {zone{hosts: there}, mute},
+		"one server": {zone{hosts: map[string]string{"db1": "127.0.0.1"}}, mute},
 	} {
-		for _, options := range []string{"", "tls=true"} {
-			start := time.Now()
-			d := Examine(t.Context(), "mongodb://"+hosts+"/?"+options, time.Second, w)
-			if took := time.Since(start); took > 1500*time.Millisecond {
-				t.Errorf("%s took %v", options, took)
-			}
-			if d.Verdict != Unreachable || len(d.Findings) < 4 {
-				t.Errorf("%s: %v", d.Verdict, d.Findings)
-			}
+		for _, options := range []string{"", "tls=true", "proxyHost=db1"} {
+			t.Run(name+" "+options, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					start := time.Now()
+					d := Examine(t.Context(), "mongodb://db1,db2,db3,db4/?"+options, time.Second, w)
+					if took := time.Since(start); took > time.Second {
+						t.Errorf("it took %v", took)
+					}
+					if d.Verdict != Unreachable || len(d.Findings) != 4 && options != "proxyHost=db1" || len(d.Findings) == 0 {
+						t.Errorf("%s: %v", d.Verdict, d.Findings)
+					}
+				})
+			})
 		}
 	}
 }

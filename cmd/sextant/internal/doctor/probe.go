@@ -110,7 +110,7 @@ func (x *examination) ask(ctx context.Context, p *probe) {
 	switch {
 	case p.failed == nil && p.secure:
 		x.readCertificates(ctx, p)
-	case p.failed != nil && p.failed.Stage == mongoerr.StageDial && x.cfg.ProxyHost != "":
+	case p.failed != nil && p.failed.Stage == mongoerr.StageProxy:
 		p.proxy = x.whyNoWay(ctx, p.addr)
 	}
 	if p.failed == nil || p.failed.Stage != mongoerr.StageTLS && p.failed.Stage != mongoerr.StageHandshake {

@@ -1,11 +1,11 @@
 package doctor
 
 import (
-	"context"
 	"io"
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/sextantdb/sextant/replset"
 )
@@ -123,12 +123,9 @@ func TestDoctorLooksThroughAProxyThatWorks(t *testing.T) {
 	look(t, "mongodb://"+ssh+"/?"+through[1:], zone{}, nil).expect(t, Unreachable, "hello", ssh, "HTTP server", "port")
 }
 
-func TestDoctorEndsInTimeBehindAProxyThatHangs(t *testing.T) {
-	never := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	w := &World{zone{hosts: map[string]string{"proxy": "192.0.2.1"}}, never}
-	d := Examine(t.Context(), "mongodb://db/?proxyHost=proxy", 1e9, w)
-	d.expect(t, Unreachable, "proxy", "proxy:1080", "nobody answers", "proxyHost")
+func TestDoctorKnowsAFirewallBeforeTheProxy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		look(t, "mongodb://db/?proxyHost=proxy", zone{hosts: map[string]string{"proxy": "192.0.2.1"}}, never).
+			expect(t, Unreachable, "proxy", "proxy:1080", "nobody answers", "proxyHost")
+	})
 }
