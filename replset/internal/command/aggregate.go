@@ -21,6 +21,7 @@ type aggregate struct {
 	stages    []bson.Raw
 	hint      bson.RawValue
 	let       bson.Raw
+	collation collation
 	batchSize int64
 	explain   bool
 	now       time.Time
@@ -113,7 +114,7 @@ func (a *aggregate) read(key string, v bson.RawValue) (err error) {
 	case "let":
 		a.let, err = docField(path, key, v)
 	case "collation":
-		err = collationField(key, v)
+		a.collation, err = collationField(key, v)
 	default:
 		if !ignoredAggregate[key] {
 			return unknownField(path, key)
@@ -148,6 +149,11 @@ func (a *aggregate) readCursor(v bson.RawValue) error {
 
 // resolve replaces a view by its collection and pipeline.
 func (a *aggregate) resolve(sn *store.Snapshot) error {
+	if coll := sn.Collection(a.base); coll != nil && coll.Options().ViewOn != "" {
+		if err := a.collation.checkView(coll); err != nil {
+			return err
+		}
+	}
 	base, stages, err := resolveView(sn, a.base)
 	a.base, a.stages = base, append(stages, a.stages...)
 	return err
@@ -190,7 +196,7 @@ func (a *aggregate) run(ctx context.Context, sn *store.Snapshot) (query.Docs, *q
 	if coll == nil || !p.ReadsCollection() {
 		return p.Run(listOf()), p, nil
 	}
-	seq, _, err := coll.Find(store.Query{Filter: p.LeadingMatch(), Hint: a.hint})
+	seq, _, err := coll.Find(store.Query{Filter: p.LeadingMatch(), Hint: a.hint, Collation: a.collation.on(sn.Collection(a.ns))})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -198,8 +204,10 @@ func (a *aggregate) run(ctx context.Context, sn *store.Snapshot) (query.Docs, *q
 }
 
 func (a *aggregate) env(ctx context.Context, sn *store.Snapshot) query.Env {
+	o := a.m.queryOptions(a.now, a.let)
+	o.Collation = a.collation.on(sn.Collection(a.ns))
 	return query.Env{
-		Options: a.m.queryOptions(a.now, a.let),
+		Options: o,
 		DB:      store.DatabaseOf(a.ns), Coll: store.CollectionOf(a.ns),
 		Lookup: func(coll string) query.Docs { return a.foreign(ctx, sn, store.DatabaseOf(a.ns)+"."+coll) },
 		Write:  func(o query.Output, docs []bson.Raw) error { return a.store(ctx, &o, docs) },
@@ -209,6 +217,7 @@ func (a *aggregate) env(ctx context.Context, sn *store.Snapshot) query.Env {
 // foreign yields the documents of another collection or view, for $lookup.
 func (a *aggregate) foreign(ctx context.Context, sn *store.Snapshot, ns string) query.Docs {
 	sub := &aggregate{m: a.m, r: a.r, ns: ns, base: ns, now: a.now}
+	sub.collation = collation{given: true, doc: a.collation.on(sn.Collection(a.ns))}
 	if err := sub.resolve(sn); err != nil {
 		return func(yield func(bson.Raw, error) bool) { yield(nil, err) }
 	}

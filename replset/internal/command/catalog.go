@@ -29,7 +29,7 @@ var catalogCommands = []Spec{
 }
 
 // runCreate makes a collection or a view. Not supported: time series, clustered
-// collections, a collation other than simple.
+// collections.
 func runCreate(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 	ns, err := r.Namespace()
 	if err != nil {
@@ -126,7 +126,11 @@ func (c *createArgs) readCollation(v bson.RawValue) error {
 	if d.IsEmpty() {
 		return badOption("'collation' cannot be an empty document.")
 	}
-	return simpleCollation(d)
+	full, err := value.FullCollation(d)
+	if err == nil && full != nil {
+		c.rest = bson.AppendDocument(c.rest, "collation", full)
+	}
+	return err
 }
 
 func (c *createArgs) readViewOn(v bson.RawValue) error {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
-	"github.com/sextantdb/sextant/replset/internal/query"
+	"github.com/sextantdb/sextant/replset/internal/query/value"
 	"github.com/sextantdb/sextant/replset/internal/store"
 )
 
@@ -73,13 +73,15 @@ func (a *findArgs) readCount(key string, v bson.RawValue) error {
 	case "hint":
 		a.hint = v
 	case "collation":
-		return collationField(key, v)
+		var err error
+		a.collation, err = collationField(key, v)
+		return err
 	}
 	return nil
 }
 
 func (m *Member) count(ctx context.Context, coll *store.Coll, a *findArgs) (int64, error) {
-	q, err := m.compileFind(a)
+	q, err := m.compileFind(coll, a)
 	if err != nil || coll == nil {
 		return 0, err
 	}
@@ -132,7 +134,9 @@ func runDistinct(_ context.Context, m *Member, r *Request) (bson.D, error) {
 		case "hint":
 			a.hint = v
 		case "collation":
-			return collationField(key, v)
+			var err error
+			a.collation, err = collationField(key, v)
+			return err
 		}
 		return nil
 	})
@@ -150,13 +154,13 @@ func runDistinct(_ context.Context, m *Member, r *Request) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	return distinctReply(docs, path)
+	return distinctReply(docs, path, a.collation.on(sn.Collection(ns)))
 }
 
 // documents are all that a query on a collection or view gives.
 func (m *Member) documents(r *Request, sn *store.Snapshot, a *findArgs) ([]bson.Raw, error) {
-	q, err := m.compileFind(a)
 	coll := sn.Collection(a.ns)
+	q, err := m.compileFind(coll, a)
 	if err != nil || coll == nil {
 		return nil, err
 	}
@@ -179,14 +183,18 @@ func (m *Member) documents(r *Request, sn *store.Snapshot, a *findArgs) ([]bson.
 
 // distinctReply keeps the order in which values are first seen, those of one document
 // in the order of values.
-func distinctReply(docs []bson.Raw, path string) (bson.D, error) {
+func distinctReply(docs []bson.Raw, path string, collation bson.Raw) (bson.D, error) {
+	coll, err := value.ParseCollation(collation)
+	if err != nil {
+		return nil, err
+	}
 	values := bson.A{}
 	size := 0
-	seen := newValueSet()
+	seen := &valueSet{coll: coll}
 	for _, doc := range docs {
 		var of []bson.RawValue
 		valuesAt(doc, path, func(v bson.RawValue) { of = append(of, v) })
-		slices.SortStableFunc(of, query.Compare)
+		slices.SortStableFunc(of, seen.compare)
 		for _, v := range of {
 			if !seen.add(v) {
 				continue
@@ -201,12 +209,15 @@ func distinctReply(docs []bson.Raw, path string) (bson.D, error) {
 }
 
 // valueSet is an ordered set of values.
-type valueSet struct{ list []bson.RawValue }
+type valueSet struct {
+	list []bson.RawValue
+	coll *value.Collator
+}
 
-func newValueSet() *valueSet { return &valueSet{} }
+func (s *valueSet) compare(a, b bson.RawValue) int { return value.CompareWith(a, b, s.coll) }
 
 func (s *valueSet) add(v bson.RawValue) bool {
-	i, found := slices.BinarySearchFunc(s.list, v, query.Compare)
+	i, found := slices.BinarySearchFunc(s.list, v, s.compare)
 	if found {
 		return false
 	}

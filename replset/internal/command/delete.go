@@ -12,9 +12,10 @@ import (
 
 // deleteSpec is one delete statement.
 type deleteSpec struct {
-	filter bson.Raw
-	limit  bson.RawValue
-	hint   bson.RawValue
+	filter    bson.Raw
+	limit     bson.RawValue
+	hint      bson.RawValue
+	collation collation
 }
 
 // runDelete removes documents: all that match (limit 0) or one (any other limit).
@@ -46,7 +47,7 @@ func parseDeleteSpec(d bson.Raw) (s deleteSpec, err error) {
 		case "limit":
 			s.limit = v
 		case "collation":
-			err = collationField(key, v)
+			s.collation, err = collationField(key, v)
 		case "hint":
 			s.hint = v
 		case "sampleId":
@@ -78,11 +79,13 @@ func (b *batch) delete(tx *store.Tx, s *deleteSpec) error {
 	if err := removable(coll); err != nil {
 		return err
 	}
-	filter, err := query.ParseFilter(s.filter, b.options())
+	o := b.options()
+	o.Collation = s.collation.on(coll)
+	filter, err := query.ParseFilter(s.filter, o)
 	if err != nil {
 		return err
 	}
-	records, err := selectRecords(coll, store.Query{Filter: filter, Hint: s.hint}, nil, limit)
+	records, err := selectRecords(coll, store.Query{Filter: filter, Hint: s.hint, Collation: o.Collation}, nil, limit)
 	if err != nil {
 		return err
 	}

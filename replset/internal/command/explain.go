@@ -87,7 +87,7 @@ func (e *explain) planAggregate() error {
 	if err != nil {
 		return err
 	}
-	find := &findArgs{ns: a.ns, filter: bson.Raw{5, 0, 0, 0, 0}, hint: a.hint}
+	find := &findArgs{ns: a.ns, filter: bson.Raw{5, 0, 0, 0, 0}, hint: a.hint, collation: a.collation}
 	if name, arg := firstStage(a.stages); name == "$match" {
 		if d, ok := arg.DocumentOK(); ok {
 			find.filter = d
@@ -136,11 +136,11 @@ func (e *explain) winner(a *findArgs) error {
 	if err != nil {
 		return err
 	}
-	q, err := e.m.compileFind(a)
+	coll := sn.Collection(a.ns)
+	q, err := e.m.compileFind(coll, a)
 	if err != nil {
 		return err
 	}
-	coll := sn.Collection(a.ns)
 	if coll == nil {
 		e.winning = bson.D{{Key: "stage", Value: "EOF"}}
 		return nil

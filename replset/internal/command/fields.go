@@ -98,30 +98,6 @@ func truncated(v bson.RawValue) (n int64, ok bool) {
 	return int64(f), true
 }
 
-// collationField accepts only the simple collation.
-func collationField(key string, v bson.RawValue) error {
-	d, ok := v.DocumentOK()
-	if !ok {
-		return wrongOld(key, v, "object")
-	}
-	return simpleCollation(d)
-}
-
-// simpleCollation refuses every comparison but that of bytes.
-func simpleCollation(d bson.Raw) error {
-	if d.IsEmpty() {
-		return nil
-	}
-	locale, ok := d.Lookup("locale").StringValueOK()
-	if !ok {
-		return mongoerr.Server(40414, "BSON field 'collation.locale' is missing but a required field")
-	}
-	if locale != "simple" {
-		return mongoerr.Server(mongoerr.CodeCommandNotSupported, "collation is not supported, except {locale: \"simple\"}: %s", value.PrintDoc(d))
-	}
-	return nil
-}
-
 func oneOf(s string, list ...string) bool {
 	for _, x := range list {
 		if s == x {

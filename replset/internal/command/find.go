@@ -29,6 +29,7 @@ type findArgs struct {
 	hint                     bson.RawValue
 	min, max                 bson.Raw
 	let                      bson.Raw
+	collation                collation
 	skip, limit              int64
 	batchSize                int64 // -1: not given
 	single, tailable, await  bool
@@ -48,11 +49,11 @@ func runFind(_ context.Context, m *Member, r *Request) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := m.compileFind(a)
+	coll := sn.Collection(a.ns)
+	q, err := m.compileFind(coll, a)
 	if err != nil {
 		return nil, err
 	}
-	coll := sn.Collection(a.ns)
 	switch {
 	case coll == nil:
 		return emptyCursor(a.ns), nil
@@ -126,7 +127,7 @@ func (a *findArgs) read(r *Request, key string, v bson.RawValue) (err error) {
 	case "collation":
 		var d bson.Raw
 		if d, err = r.findDoc(key, v); err == nil {
-			err = simpleCollation(d)
+			a.collation, err = readCollation(d)
 		}
 	case "skip":
 		a.skip, err = r.findInt(key, "Skip", v)
@@ -223,17 +224,19 @@ type findQuery struct {
 	skip, limit int64
 }
 
-func (m *Member) compileFind(a *findArgs) (*findQuery, error) {
+// compileFind prepares a query on a collection, which need not exist.
+func (m *Member) compileFind(coll *store.Coll, a *findArgs) (*findQuery, error) {
 	let, err := evaluateLet(m, time.Now(), a.let)
 	if err != nil {
 		return nil, err
 	}
 	o := m.queryOptions(time.Now(), let)
+	o.Collation = a.collation.on(coll)
 	filter, err := query.ParseFilter(a.filter, o)
 	if err != nil {
 		return nil, err
 	}
-	q := &findQuery{Query: store.Query{Filter: filter, Sort: a.sort, Hint: a.hint, Min: a.min, Max: a.max}, skip: a.skip, limit: a.limit}
+	q := &findQuery{Query: store.Query{Filter: filter, Sort: a.sort, Hint: a.hint, Min: a.min, Max: a.max, Collation: o.Collation}, skip: a.skip, limit: a.limit}
 	if _, natural := naturalOrder(a.sort); !natural {
 		if q.sort, err = query.ParseSortWith(a.sort, o); err != nil {
 			return nil, err

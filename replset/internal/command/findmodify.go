@@ -99,7 +99,7 @@ func (f *findAndModify) readField(key string, v bson.RawValue) (err error) {
 	case "bypassDocumentValidation":
 		f.bypass, err = boolField(path, key, v)
 	case "collation":
-		err = collationField(key, v)
+		s.collation, err = collationField(key, v)
 	case "hint":
 		s.hint = v
 	case "let":
@@ -136,7 +136,7 @@ func (f *findAndModify) execute(tx *store.Tx) error {
 	if f.remove {
 		return f.delete(tx)
 	}
-	c, err := compileChange(&f.spec, f.m.queryOptions(f.now, f.let))
+	c, err := compileChange(tx.Collection(f.ns), &f.spec, f.m.queryOptions(f.now, f.let))
 	if err != nil {
 		return err
 	}
@@ -182,15 +182,17 @@ func (f *findAndModify) delete(tx *store.Tx) error {
 	if err := removable(coll); err != nil {
 		return err
 	}
-	filter, err := query.ParseFilter(f.spec.filter, f.m.queryOptions(f.now, f.let))
+	o := f.m.queryOptions(f.now, f.let)
+	o.Collation = f.spec.collation.on(coll)
+	filter, err := query.ParseFilter(f.spec.filter, o)
 	if err != nil {
 		return err
 	}
-	sort, err := query.ParseSort(f.spec.sort)
+	sort, err := query.ParseSortWith(f.spec.sort, o)
 	if err != nil {
 		return err
 	}
-	records, err := selectRecords(coll, store.Query{Filter: filter, Sort: f.spec.sort, Hint: f.spec.hint}, sort, 1)
+	records, err := selectRecords(coll, store.Query{Filter: filter, Sort: f.spec.sort, Hint: f.spec.hint, Collation: o.Collation}, sort, 1)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // runCreateIndexes builds indexes, all or none. Kinds that are not there (hashed,
-// text, geo, wildcard, a collation) are refused; TTL is kept and shown, but documents
+// text, geo, wildcard) are refused; TTL is kept and shown, but documents
 // do not expire.
 func runCreateIndexes(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 	ns, err := r.Namespace()
@@ -116,6 +116,7 @@ func createIndexes(tx *store.Tx, ns string, specs []store.IndexSpec) error {
 		return viewError(ns)
 	}
 	for i, spec := range specs {
+		spec.Inherit(tx.Collection(ns).Options().Collation)
 		if err := spec.Check(); err != nil {
 			return err
 		}
@@ -132,7 +133,7 @@ func createIndexes(tx *store.Tx, ns string, specs []store.IndexSpec) error {
 // duplicateIn refuses the same index twice in one command.
 func duplicateIn(earlier []store.IndexSpec, spec store.IndexSpec) error {
 	for _, e := range earlier {
-		if query.Compare(bson.DocumentValue(e.Key), bson.DocumentValue(spec.Key)) != 0 || !bytes.Equal(e.Partial, spec.Partial) {
+		if query.Compare(bson.DocumentValue(e.Key), bson.DocumentValue(spec.Key)) != 0 || !bytes.Equal(e.Partial, spec.Partial) || !bytes.Equal(e.Collation, spec.Collation) {
 			continue
 		}
 		if e.Name == spec.Name {

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
@@ -207,7 +208,7 @@ func (b *batch) fail(i int, err error) {
 func (b *batch) options() query.Options { return b.m.queryOptions(b.now, b.let) }
 
 func (m *Member) queryOptions(now time.Time, let bson.Raw) query.Options {
-	return query.Options{Now: now, ClusterTime: m.Store.Latest().OpTime().TS, Let: let, ObjectID: bson.NewObjectID, Zone: zone}
+	return query.Options{Now: now, ClusterTime: m.Store.Latest().OpTime().TS, Let: let, ObjectID: bson.NewObjectID, Random: rand.Float64, Zone: zone}
 }
 
 // zone finds an Olson time zone.

@@ -20,6 +20,7 @@ type updateSpec struct {
 	hint         bson.RawValue
 	sort         bson.Raw
 	constants    bson.Raw
+	collation    collation
 }
 
 // isReplacement tells a whole document from operators and from a pipeline.
@@ -66,7 +67,7 @@ func parseUpdateSpec(d bson.Raw) (s updateSpec, err error) {
 		case "upsert":
 			s.upsert, err = boolField(path, key, v)
 		case "collation":
-			err = collationField(key, v)
+			s.collation, err = collationField(key, v)
 		case "arrayFilters":
 			s.arrayFilters, err = documents(path, key, v)
 		case "hint":
@@ -126,7 +127,7 @@ func (b *batch) update(tx *store.Tx, i int, s *updateSpec) error {
 	if s.multi && s.sort != nil {
 		return mongoerr.Server(mongoerr.CodeFailedToParse, "Cannot specify sort with multi=true")
 	}
-	c, err := b.compile(s)
+	c, err := compileChange(tx.Collection(b.ns), s, b.options())
 	if err != nil {
 		return err
 	}
@@ -179,9 +180,8 @@ type change struct {
 	changed int32
 }
 
-func (b *batch) compile(s *updateSpec) (*change, error) { return compileChange(s, b.options()) }
-
-func compileChange(s *updateSpec, o query.Options) (*change, error) {
+func compileChange(coll *store.Coll, s *updateSpec, o query.Options) (*change, error) {
+	o.Collation = s.collation.on(coll)
 	c := &change{spec: s, options: o}
 	if s.constants != nil {
 		o.Let = s.constants
@@ -190,7 +190,7 @@ func compileChange(s *updateSpec, o query.Options) (*change, error) {
 	if c.filter, err = query.ParseFilter(s.filter, c.options); err != nil {
 		return nil, err
 	}
-	if c.sort, err = query.ParseSort(s.sort); err != nil {
+	if c.sort, err = query.ParseSortWith(s.sort, o); err != nil {
 		return nil, err
 	}
 	c.update, err = query.ParseUpdate(s.update, s.arrayFilters, o)
@@ -203,7 +203,7 @@ func (c *change) matches(coll *store.Coll, multi bool) ([]store.Record, error) {
 	if multi {
 		limit = 0
 	}
-	return selectRecords(coll, store.Query{Filter: c.filter, Sort: c.spec.sort, Hint: c.spec.hint}, c.sort, limit)
+	return selectRecords(coll, store.Query{Filter: c.filter, Sort: c.spec.sort, Hint: c.spec.hint, Collation: c.options.Collation}, c.sort, limit)
 }
 
 // selectRecords returns the matching records in the sort's order, at most limit (0: all).

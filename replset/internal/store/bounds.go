@@ -2,11 +2,11 @@ package store
 
 import (
 	"math"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/sextantdb/sextant/bson"
-	"github.com/sextantdb/sextant/replset/internal/query"
+	"github.com/sextantdb/sextant/replset/internal/query/value"
 )
 
 // interval is a range of values of one field. A zero lo or hi (Type 0) is open: from
@@ -16,9 +16,25 @@ type interval struct {
 	loOut, hiOut bool // the end itself is not in the range
 }
 
-func (iv interval) isPoint() bool {
-	return !iv.lo.IsZero() && !iv.hi.IsZero() && !iv.loOut && !iv.hiOut && query.Compare(iv.lo, iv.hi) == 0
+func (iv interval) isPoint(coll *value.Collator) bool {
+	return !iv.lo.IsZero() && !iv.hi.IsZero() && !iv.loOut && !iv.hiOut && value.CompareWith(iv.lo, iv.hi, coll) == 0
 }
+
+// collated reports whether a collation may matter to the interval: it has to do with strings, or with what may hold some.
+// The empty string is the lowest in all of them.
+func (iv interval) collated() bool {
+	return mayHoldStrings(iv.lo) || mayHoldStrings(iv.hi) && !(iv.hiOut && isEmptyString(iv.hi))
+}
+
+func mayHoldStrings(v bson.RawValue) bool {
+	switch v.Type {
+	case bson.TypeString, bson.TypeSymbol, bson.TypeEmbeddedDocument, bson.TypeArray:
+		return true
+	}
+	return false
+}
+
+func isEmptyString(v bson.RawValue) bool { s, ok := v.StringValueOK(); return ok && s == "" }
 
 // condition is what one clause of a filter says of one path: a value must lie in one of
 // the intervals. Invariant: every document that the clause matches has, among the keys
@@ -27,11 +43,14 @@ type condition struct {
 	path      string
 	intervals []interval // ascending, apart
 	matchNull bool       // missing values match too: of no use to a sparse index
+	coll      *value.Collator
 }
+
+func (c condition) collated() bool { return slices.ContainsFunc(c.intervals, interval.collated) }
 
 func (c condition) isPoints() bool {
 	for _, iv := range c.intervals {
-		if !iv.isPoint() {
+		if !iv.isPoint(c.coll) {
 			return false
 		}
 	}
@@ -41,7 +60,7 @@ func (c condition) isPoints() bool {
 // conditions reads the clauses of a filter that an index can serve: those at the top
 // level and in $and. Whatever it does not know, it leaves out: the filter is always
 // matched again.
-func conditions(filter bson.Raw) []condition {
+func conditions(filter bson.Raw, coll *value.Collator) []condition {
 	var out []condition
 	for key, v := range filter.All() {
 		switch {
@@ -49,11 +68,15 @@ func conditions(filter bson.Raw) []condition {
 			arr, _ := v.ArrayOK()
 			for _, sub := range arr.All() {
 				d, _ := sub.DocumentOK()
-				out = append(out, conditions(d)...)
+				out = append(out, conditions(d, coll)...)
 			}
 		case strings.HasPrefix(key, "$"):
 		default:
-			out = append(out, fieldConditions(key, v)...)
+			for _, c := range fieldConditions(key, v) {
+				c.coll = coll
+				c.intervals = mergeOverlaps(c.intervals, coll)
+				out = append(out, c)
+			}
 		}
 	}
 	return out
@@ -122,17 +145,19 @@ func anyOf(path string, arg bson.RawValue) (condition, bool) {
 		c.matchNull = c.matchNull || e.matchNull
 		c.intervals = append(c.intervals, e.intervals...)
 	}
-	sort.SliceStable(c.intervals, func(i, j int) bool { return query.Compare(c.intervals[i].lo, c.intervals[j].lo) < 0 })
-	c.intervals = mergeOverlaps(c.intervals)
 	return c, true
 }
 
 // mergeOverlaps joins intervals that share a value, so that no key is visited twice.
-func mergeOverlaps(in []interval) []interval {
+func mergeOverlaps(in []interval, coll *value.Collator) []interval {
+	if len(in) < 2 {
+		return in
+	}
+	slices.SortStableFunc(in, func(a, b interval) int { return value.CompareWith(a.lo, b.lo, coll) })
 	var out []interval
 	for _, iv := range in {
-		if n := len(out); n > 0 && query.Compare(iv.lo, out[n-1].hi) <= 0 {
-			if query.Compare(iv.hi, out[n-1].hi) > 0 {
+		if n := len(out); n > 0 && value.CompareWith(iv.lo, out[n-1].hi, coll) <= 0 {
+			if value.CompareWith(iv.hi, out[n-1].hi, coll) > 0 {
 				out[n-1].hi = iv.hi
 			}
 			continue
@@ -183,10 +208,10 @@ func kindRange(t bson.Type) (low, next bson.RawValue, ok bool) {
 // intersect narrows a by b: a value must lie in both. Only for one value, not for
 // arrays, whose elements may satisfy each condition apart.
 func intersect(a, b condition) condition {
-	out := condition{path: a.path, matchNull: a.matchNull && b.matchNull}
+	out := condition{path: a.path, matchNull: a.matchNull && b.matchNull, coll: a.coll}
 	for _, x := range a.intervals {
 		for _, y := range b.intervals {
-			if iv, ok := overlap(x, y); ok {
+			if iv, ok := overlap(x, y, a.coll); ok {
 				out.intervals = append(out.intervals, iv)
 			}
 		}
@@ -194,14 +219,14 @@ func intersect(a, b condition) condition {
 	return out
 }
 
-func overlap(x, y interval) (interval, bool) {
+func overlap(x, y interval, coll *value.Collator) (interval, bool) {
 	out := x
-	if c := query.Compare(y.lo, x.lo); c > 0 || c == 0 && y.loOut {
+	if c := value.CompareWith(y.lo, x.lo, coll); c > 0 || c == 0 && y.loOut {
 		out.lo, out.loOut = y.lo, y.loOut
 	}
-	if c := query.Compare(y.hi, x.hi); c < 0 || c == 0 && y.hiOut {
+	if c := value.CompareWith(y.hi, x.hi, coll); c < 0 || c == 0 && y.hiOut {
 		out.hi, out.hiOut = y.hi, y.hiOut
 	}
-	c := query.Compare(out.lo, out.hi)
+	c := value.CompareWith(out.lo, out.hi, coll)
 	return out, c < 0 || c == 0 && !out.loOut && !out.hiOut
 }

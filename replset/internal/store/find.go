@@ -117,7 +117,7 @@ func (p *Plan) walk(prefix []bson.RawValue, yield func(entry) bool) bool {
 			iv = intervals[len(intervals)-1-i]
 		}
 		next := append(prefix[:depth:depth], iv.lo)
-		if iv.isPoint() {
+		if iv.isPoint(p.Index.spec.coll) {
 			if !p.walk(next, yield) {
 				return false
 			}

@@ -6,21 +6,25 @@ import (
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/replset/internal/query"
+	"github.com/sextantdb/sextant/replset/internal/query/value"
 	"github.com/tidwall/btree"
 )
 
 // IndexSpec describes an index. Build it with ParseIndexSpec.
 type IndexSpec struct {
-	Name    string
-	Key     bson.Raw           // the key pattern as given
-	Fields  []query.IndexField // the same, parsed
-	Unique  bool
-	Sparse  bool
-	Hidden  bool
-	Partial bson.Raw // partialFilterExpression, nil if none
-	Doc     bson.Raw // as listIndexes shows it: {v, key, name, options...}
+	Name      string
+	Key       bson.Raw           // the key pattern as given
+	Fields    []query.IndexField // the same, parsed
+	Unique    bool
+	Sparse    bool
+	Hidden    bool
+	Partial   bson.Raw // partialFilterExpression, nil if none
+	Doc       bson.Raw // as listIndexes shows it: {v, key, name, options...}
+	Collation bson.Raw // with every default; nil compares strings by bytes
 
-	partial *query.Filter
+	partial      *query.Filter
+	coll         *value.Collator
+	ownCollation bool
 }
 
 // Index is one index of a collection of a snapshot.
@@ -41,7 +45,7 @@ type entry struct {
 func newIndex(spec IndexSpec) *Index {
 	// The store orders all access itself (one writer, published trees are never
 	// changed), so the tree's own lock is off.
-	less := entryLess(spec.Fields)
+	less := entryLess(&spec)
 	return &Index{spec: spec, tree: btree.NewBTreeGOptions(less, btree.Options{NoLocks: true, Degree: treeDegree})}
 }
 
@@ -51,9 +55,9 @@ func (ix *Index) copyTree() *Index {
 	return &c
 }
 
-func entryLess(fields []query.IndexField) func(a, b entry) bool {
+func entryLess(spec *IndexSpec) func(a, b entry) bool {
 	return func(a, b entry) bool {
-		if c := compareKeys(fields, a.vals, b.vals); c != 0 {
+		if c := spec.compareKeys(a.vals, b.vals); c != 0 {
 			return c < 0
 		}
 		if a.edge != b.edge {
@@ -64,13 +68,13 @@ func entryLess(fields []query.IndexField) func(a, b entry) bool {
 }
 
 // compareKeys compares the values that both keys have.
-func compareKeys(fields []query.IndexField, a, b []bson.RawValue) int {
+func (s *IndexSpec) compareKeys(a, b []bson.RawValue) int {
 	for i := 0; i < len(a) && i < len(b); i++ {
-		c := query.Compare(a[i], b[i])
+		c := value.CompareWith(a[i], b[i], s.coll)
 		if c == 0 {
 			continue
 		}
-		if fields[i].Descending {
+		if s.Fields[i].Descending {
 			return -c
 		}
 		return c
@@ -114,7 +118,7 @@ func (ix *Index) keysOf(rid RecordID, doc bson.Raw) (entries []entry, multikey b
 // lookup returns the first record that has exactly these key values.
 func (ix *Index) lookup(vals []bson.RawValue) (rid RecordID, ok bool) {
 	ix.tree.Ascend(entry{vals: vals, edge: -1}, func(e entry) bool {
-		if compareKeys(ix.spec.Fields, e.vals, vals) == 0 {
+		if ix.spec.compareKeys(e.vals, vals) == 0 {
 			rid, ok = e.rid, true
 		}
 		return false
@@ -130,7 +134,7 @@ func (ix *Index) clash(rid RecordID, entries []entry) []bson.RawValue {
 	for _, e := range entries {
 		found := false
 		ix.tree.Ascend(entry{vals: e.vals, edge: -1}, func(other entry) bool {
-			if compareKeys(ix.spec.Fields, other.vals, e.vals) != 0 {
+			if ix.spec.compareKeys(other.vals, e.vals) != 0 {
 				return false
 			}
 			found = other.rid != rid
@@ -158,7 +162,7 @@ func (ix *Index) remove(entries []entry) {
 
 // scan yields the records of the entries from lo to hi, backwards when reverse.
 func (ix *Index) scan(lo, hi entry, reverse bool) iter.Seq[entry] {
-	less := entryLess(ix.spec.Fields)
+	less := entryLess(&ix.spec)
 	return func(yield func(entry) bool) {
 		if reverse {
 			ix.tree.Descend(hi, func(e entry) bool { return !less(e, lo) && yield(e) })

@@ -16,7 +16,8 @@ const (
 	maxIndexes  = 64
 )
 
-func idIndexSpec() IndexSpec {
+// idIndexSpec is the index of _id, which compares as its collection does.
+func idIndexSpec(collation bson.Raw) IndexSpec {
 	dst, start := bson.BeginDocument(nil)
 	dst = bson.AppendInt32(dst, "_id", 1)
 	key := bson.Raw(bson.EndDocument(dst, start))
@@ -25,7 +26,12 @@ func idIndexSpec() IndexSpec {
 	dst = bson.AppendInt32(dst, "v", 2)
 	dst = bson.AppendDocument(dst, "key", key)
 	dst = bson.AppendString(dst, "name", idIndexName)
+	if collation != nil {
+		dst = bson.AppendDocument(dst, "collation", collation)
+	}
 	spec.Doc = bson.EndDocument(dst, start)
+	spec.Collation = collation
+	spec.coll, _ = value.ParseCollation(collation) // checked when the collection was made
 	return spec
 }
 
@@ -42,8 +48,7 @@ func ReadIndexSpec(doc bson.Raw) (IndexSpec, error) {
 // ParseIndexSpec reads one element of createIndexes' array "indexes" and refuses
 // what has the wrong form. Options: unique, sparse, hidden, partialFilterExpression,
 // expireAfterSeconds (kept and shown; documents do not expire), background, comment of
-// version and namespace. What an index cannot be here (hashed, text, geo, wildcard,
-// a collation other than simple) is refused by Check.
+// version and namespace. What an index cannot be here (hashed, text, geo, wildcard) is refused by Check.
 func ParseIndexSpec(doc bson.Raw) (IndexSpec, error) {
 	doc = bytes.Clone(doc)
 	var spec IndexSpec
@@ -79,6 +84,9 @@ func (s *IndexSpec) document(rest []byte) bson.Raw {
 	dst = bson.AppendDocument(dst, "key", s.Key)
 	dst = bson.AppendString(dst, "name", s.Name)
 	dst = append(dst, rest...)
+	if s.Collation != nil {
+		dst = bson.AppendDocument(dst, "collation", s.Collation)
+	}
 	return bson.EndDocument(dst, start)
 }
 
@@ -146,15 +154,28 @@ func (s *IndexSpec) readCollation(v bson.RawValue) (bool, error) {
 	if d.IsEmpty() {
 		return false, mongoerr.Server(mongoerr.CodeBadValue, "The field 'collation' cannot be an empty object.")
 	}
-	return false, SimpleCollation(d)
+	var err error
+	if s.Collation, err = value.FullCollation(d); err != nil {
+		return false, err
+	}
+	s.coll, err = value.ParseCollation(d)
+	s.ownCollation = true
+	return false, err
 }
 
-// SimpleCollation accepts only {locale: "simple"}, the comparison of bytes.
-func SimpleCollation(d bson.Raw) error {
-	if locale, ok := d.Lookup("locale").StringValueOK(); ok && locale == "simple" || d.IsEmpty() {
-		return nil
+// Inherit gives the index the collation of its collection, unless it has named one.
+func (s *IndexSpec) Inherit(collation bson.Raw) {
+	if s.ownCollation || collation == nil {
+		return
 	}
-	return mongoerr.Server(mongoerr.CodeCommandNotSupported, "collation is not supported, except {locale: \"simple\"}: %s", value.PrintDoc(d))
+	s.Collation = collation
+	s.coll, _ = value.ParseCollation(collation) // checked when the collection was made
+	dst, start := bson.BeginDocument(nil)
+	for key, v := range s.Doc.All() {
+		dst = bson.AppendValue(dst, key, v)
+	}
+	dst = bson.AppendDocument(dst, "collation", collation)
+	s.Doc = bson.EndDocument(dst, start)
 }
 
 func wrongType(field, want string, v bson.RawValue) error {
@@ -313,7 +334,7 @@ func (c *Coll) conflict(spec IndexSpec) (same bool, err error) {
 	}
 	for _, ix := range c.indexes {
 		old := ix.spec
-		sameKey := equalKeys(old.Key, spec.Key) && bytes.Equal(old.Partial, spec.Partial)
+		sameKey := equalKeys(old.Key, spec.Key) && bytes.Equal(old.Partial, spec.Partial) && bytes.Equal(old.Collation, spec.Collation)
 		switch {
 		case old.Name == spec.Name && !equalKeys(old.Key, spec.Key):
 			return false, mongoerr.Server(mongoerr.CodeIndexKeySpecsConflict,
@@ -341,6 +362,6 @@ func equalKeys(a, b bson.Raw) bool {
 
 func (s IndexSpec) sameOptions(t IndexSpec) bool {
 	ttl := func(d bson.Raw) bson.RawValue { return d.Lookup("expireAfterSeconds") }
-	return s.Unique == t.Unique && s.Sparse == t.Sparse && bytes.Equal(s.Partial, t.Partial) &&
+	return s.Unique == t.Unique && s.Sparse == t.Sparse && bytes.Equal(s.Partial, t.Partial) && bytes.Equal(s.Collation, t.Collation) &&
 		ttl(s.Doc).Equal(ttl(t.Doc))
 }

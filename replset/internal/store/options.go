@@ -21,6 +21,7 @@ type CollOptions struct {
 	Validator bson.Raw
 	WarnOnly  bool // validationAction is "warn"
 	NoIDIndex bool
+	Collation bson.Raw // with every default; nil compares strings by bytes
 }
 
 // notOptions are the fields of a create command or entry that are not options.
@@ -60,6 +61,9 @@ func (o *CollOptions) read(key string, v bson.RawValue) {
 	case "validationAction":
 		action, _ := v.StringValueOK()
 		o.WarnOnly = action == "warn"
+	case "collation":
+		d, _ := v.DocumentOK()
+		o.Collation, _ = value.FullCollation(d)
 	case "autoIndexId":
 		b, ok := v.BooleanOK()
 		o.NoIDIndex = ok && !b
@@ -80,7 +84,7 @@ func (c *Coll) compile() error {
 	if c.opts.Validator == nil || c.opts.Validator.IsEmpty() {
 		return nil
 	}
-	f, err := query.ParseFilter(c.opts.Validator, query.Options{})
+	f, err := query.ParseFilter(c.opts.Validator, query.Options{Collation: c.opts.Collation})
 	c.validator = f
 	return err
 }

@@ -17,6 +17,8 @@ type Query struct {
 	Hint   bson.RawValue
 	// Min and Max bound an index's keys: at least Min, less than Max. They need a hint.
 	Min, Max bson.Raw
+	// Collation is that of the query, with every default (value.FullCollation): an index of another one serves no strings.
+	Collation bson.Raw
 }
 
 // Plan is how a query will be answered: by which index, and whether it gives the order.
@@ -38,7 +40,11 @@ type Plan struct {
 // helps. Error 2: a hint that names no index.
 func (c *Coll) Plan(q Query) (*Plan, error) {
 	p := &Plan{coll: c, filter: q.Filter}
-	conds := conditions(filterRaw(q.Filter))
+	coll, err := value.ParseCollation(q.Collation)
+	if err != nil {
+		return nil, err
+	}
+	conds := conditions(filterRaw(q.Filter), coll)
 	sortFields := parseSortFields(q.Sort)
 	p.Sorted = len(sortFields) == 0
 	if !q.Hint.IsZero() {
@@ -89,7 +95,7 @@ func (p *Plan) hinted(q Query, conds []condition, sortFields []query.IndexField)
 		return nil, mongoerr.Server(mongoerr.CodeBadValue, "error processing query: planner returned error: bad hint")
 	}
 	cand := p.coll.bound(ix, q, conds)
-	cand.order(sortFields)
+	cand.order(q, sortFields)
 	if err := cand.limit(q); err != nil {
 		return nil, err
 	}
@@ -116,10 +122,10 @@ func (c *Coll) candidate(ix *Index, q Query, conds []condition, sortFields []que
 		return nil
 	}
 	p := c.bound(ix, q, conds)
-	if !p.complete(filterRaw(q.Filter)) {
+	if !p.complete(q) {
 		return nil
 	}
-	p.order(sortFields)
+	p.order(q, sortFields)
 	if len(p.bounds) == 0 && !p.Sorted {
 		return nil
 	}
@@ -134,7 +140,7 @@ func (c *Coll) bound(ix *Index, q Query, conds []condition) *Plan {
 	p := &Plan{coll: c, filter: q.Filter, Index: ix}
 	for i, f := range ix.spec.Fields {
 		cond, ok := conditionOf(f.Path, conds, ix.multikey)
-		if !ok || ix.multikey && sharesRoot(ix.spec.Fields[:i], f.Path) {
+		if !ok || cond.collated() && !ix.collates(q) || ix.multikey && sharesRoot(ix.spec.Fields[:i], f.Path) {
 			return p
 		}
 		p.bounds = append(p.bounds, cond)
@@ -145,6 +151,9 @@ func (c *Coll) bound(ix *Index, q Query, conds []condition) *Plan {
 	}
 	return p
 }
+
+// collates reports whether the index compares strings as the query does.
+func (ix *Index) collates(q Query) bool { return bytes.Equal(ix.spec.Collation, q.Collation) }
 
 // conditionOf joins the conditions on a path. With arrays only one of them may be
 // used, since different elements may satisfy them.
@@ -178,7 +187,7 @@ func sharesRoot(fields []query.IndexField, path string) bool {
 }
 
 // complete reports whether every document that may match has a key in the index.
-func (p *Plan) complete(filter bson.Raw) bool {
+func (p *Plan) complete(q Query) bool {
 	if p.Index.spec.Sparse {
 		has := false
 		for _, b := range p.bounds {
@@ -188,7 +197,7 @@ func (p *Plan) complete(filter bson.Raw) bool {
 			return false
 		}
 	}
-	return p.Index.spec.Partial == nil || implies(filter, p.Index.spec.Partial)
+	return p.Index.spec.Partial == nil || p.Index.collates(q) && implies(filterRaw(q.Filter), p.Index.spec.Partial)
 }
 
 // implies reports whether filter holds each clause of part, literally.
@@ -229,12 +238,12 @@ func hasClause(filter bson.Raw, key string, v bson.RawValue) bool {
 
 // order finds out whether the plan gives the sort's order. Leading fields bound to one
 // value may stand before the sort's fields. Arrays have many keys and no such order.
-func (p *Plan) order(sortFields []query.IndexField) {
+func (p *Plan) order(q Query, sortFields []query.IndexField) {
 	if len(sortFields) == 0 {
 		p.Sorted = true
 		return
 	}
-	if p.Index.multikey || p.Index.spec.Sparse && len(p.bounds) == 0 {
+	if !p.Index.collates(q) || p.Index.multikey || p.Index.spec.Sparse && len(p.bounds) == 0 {
 		return
 	}
 	fields := p.Index.spec.Fields
@@ -243,7 +252,7 @@ func (p *Plan) order(sortFields []query.IndexField) {
 			p.Sorted, p.Reverse = true, reverse
 			return
 		}
-		if skip >= len(p.bounds) || len(p.bounds[skip].intervals) != 1 || !p.bounds[skip].intervals[0].isPoint() {
+		if skip >= len(p.bounds) || len(p.bounds[skip].intervals) != 1 || !p.bounds[skip].intervals[0].isPoint(p.bounds[skip].coll) {
 			return
 		}
 	}

@@ -49,7 +49,7 @@ func emptySnapshot(entries, size int64) *Snapshot {
 func newColl(ns string, uuid [16]byte, opts CollOptions) *Coll {
 	c := &Coll{ns: ns, uuid: uuid, opts: opts, records: btree.NewMap[RecordID, bson.Raw](treeDegree), next: 1}
 	if !opts.NoIDIndex && opts.ViewOn == "" {
-		c.indexes = []*Index{newIndex(idIndexSpec())}
+		c.indexes = []*Index{newIndex(idIndexSpec(opts.Collation))}
 	}
 	return c
 }

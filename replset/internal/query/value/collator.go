@@ -68,6 +68,20 @@ func ParseCollation(doc bson.Raw) (*Collator, error) {
 	return c, nil
 }
 
+// FullCollation is a collation document with every default, as a server stores and shows it; nil for what compares by
+// bytes.
+func FullCollation(doc bson.Raw) (bson.Raw, error) {
+	c, err := ParseCollation(doc)
+	if err != nil || c == nil {
+		return nil, err
+	}
+	spec := collation{caseFirst: "off", alternate: "non-ignorable", maxVariable: "punct", strength: 3, doc: doc}
+	if err := spec.read(); err != nil {
+		return nil, err
+	}
+	return spec.full(), nil
+}
+
 func (s *collation) read() error {
 	if Get(s.doc, "locale").Type == 0 {
 		return mongoerr.Server(mongoerr.CodeNoSuchKey, "Missing expected field \"locale\"")
