@@ -68,29 +68,32 @@ func TestServeWithTLSPrintsAURIThatHostsAndExplainCanUse(t *testing.T) {
 	for _, flags := range [][]string{
 		{"--tls"}, {"--tls-client"}, {"--tls", "--tls-client", "--dbpath", filepath.Join(t.TempDir(), "a folder")},
 	} {
-		uri, end := serving(t, append(flags, "--members", "3", "--port", "0")...)
-		cfg, err := sextant.ParseURI(uri)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if info, err := os.Stat(cfg.TLSCAFile); err != nil || info.IsDir() {
-			t.Errorf("%s: no file of the authority: %v", uri, err)
-		}
-		for _, command := range []string{"hosts", "explain"} {
-			var out, errs bytes.Buffer
-			if code := run(t.Context(), []string{command, uri}, &out, &errs); code != 0 || strings.Contains(out.String(), "unreachable") {
-				t.Errorf("%v, %s: exit %d\n%s%s", flags, command, code, &out, &errs)
+		t.Run(strings.Join(flags[:min(len(flags), 2)], " "), func(t *testing.T) {
+			t.Parallel() // elections take their time
+			uri, end := serving(t, append(flags, "--members", "3", "--port", "0")...)
+			cfg, err := sextant.ParseURI(uri)
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		bare, _, _ := strings.Cut(uri, "&tls")
-		var out, errs bytes.Buffer
-		if code := run(t.Context(), []string{"hosts", "--timeout", "1s", bare}, &out, &errs); code != 1 || !strings.Contains(errs.String(), "may want TLS") {
-			t.Errorf("%v, without TLS: exit %d\n%s%s", flags, code, &out, &errs)
-		}
-		end()
-		if _, err := os.Stat(cfg.TLSCAFile); (err == nil) != (len(flags) > 2) {
-			t.Errorf("%v: after the end the authority's file: %v", flags, err)
-		}
+			if info, err := os.Stat(cfg.TLSCAFile); err != nil || info.IsDir() {
+				t.Errorf("%s: no file of the authority: %v", uri, err)
+			}
+			for _, command := range []string{"hosts", "explain"} {
+				var out, errs bytes.Buffer
+				if code := run(t.Context(), []string{command, uri}, &out, &errs); code != 0 || strings.Contains(out.String(), "unreachable") {
+					t.Errorf("%v, %s: exit %d\n%s%s", flags, command, code, &out, &errs)
+				}
+			}
+			bare, _, _ := strings.Cut(uri, "&tls")
+			var out, errs bytes.Buffer
+			if code := run(t.Context(), []string{"hosts", "--timeout", "1s", bare}, &out, &errs); code != 1 || !strings.Contains(errs.String(), "may want TLS") {
+				t.Errorf("%v, without TLS: exit %d\n%s%s", flags, code, &out, &errs)
+			}
+			end()
+			if _, err := os.Stat(cfg.TLSCAFile); (err == nil) != (len(flags) > 2) {
+				t.Errorf("%v: after the end the authority's file: %v", flags, err)
+			}
+		})
 	}
 }
 

@@ -259,6 +259,7 @@ func TestDoctorEndsInTimeWhateverHangs(t *testing.T) {
 
 func TestDoctorShowsNoSecret(t *testing.T) {
 	set := replset.Run(t, replset.Options{Users: []replset.User{{Name: "joe", Password: "right"}}})
+	_, proxyPort, _ := net.SplitHostPort(listen(t, socks("other", 0)))
 	for _, uri := range []string{
 		strings.Replace(set.URI(), "://", "://joe:hunter2@", 1),
 		"mongodb://joe:hunter2@" + closedPort(t) + "/?replicaSet=true&nonsense=1",
@@ -268,6 +269,10 @@ func TestDoctorShowsNoSecret(t *testing.T) {
 		"mongodb://joe:hunter2%@localhost",
 		"http://joe:hunter2@localhost",
 		"joe:hunter2@localhost",
+		"mongodb://joe:hunter2@" + set.Member(0).Addr() + "/?authMechanism=MONGODB-X509",
+		"mongodb://joe:hunter2@" + set.Member(0).Addr() + "/?authMechanism=PLAIN",
+		"mongodb://AKID:hunter2@" + set.Member(0).Addr() + "/?authMechanism=MONGODB-AWS&authMechanismProperties=AWS_SESSION_TOKEN:hunter2",
+		"mongodb://joe:hunter2@localhost/?proxyHost=localhost&proxyPort=" + proxyPort + "&proxyUsername=joe&proxyPassword=hunter2",
 		"mongodb://joe:hunter2@" + set.Member(0).Addr() + "/?authMechanism=GSSAPI&authMechanismProperties=SERVICE_NAME:hunter2",
 	} {
 		d := look(t, uri, zone{}, nil)
