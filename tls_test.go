@@ -31,32 +31,51 @@ func plainURI(set *replset.Set, options ...string) string {
 	return strings.Join(append([]string{uri}, options...), "&")
 }
 
+// overTLS runs a test over sets on a network in memory and on fake time, where a selection that cannot succeed costs none.
+// o nil: the set has no TLS.
+func overTLS(t *testing.T, o *replset.TLS, f func(t *testing.T, s *tlsSet)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		network := replset.NewMemoryNetwork()
+		if o != nil {
+			o.Dir = t.TempDir()
+		}
+		f(t, &tlsSet{replset.Run(t, replset.Options{Network: network, TLS: o}), network})
+	})
+}
+
+type tlsSet struct {
+	*replset.Set
+	network *replset.MemoryNetwork // nil: sockets
+}
+
+// client is a client with these options in the place of the set's.
+func (s *tlsSet) client(t *testing.T, options string, edits ...func(*sextant.Config)) *sextant.Client {
+	t.Helper()
+	return connect(t, plainURI(s.Set, options), append(edits, func(c *sextant.Config) {
+		if s.network != nil {
+			c.Dial = s.network.Dial
+		}
+	})...)
+}
+
 // tlsCase is a client's options, and what its first line must say; "" if it must get through.
 type tlsCase struct{ options, words string }
 
-func (k tlsCase) check(t *testing.T, set *replset.Set) {
-	t.Helper()
-	edit := soon
-	if k.words == "" {
-		edit = func(*sextant.Config) {}
-	}
-	err := ping(connect(t, plainURI(set, k.options), edit))()
-	switch {
-	case k.words == "" && err != nil:
-		t.Errorf("%s: %v", k.options, err)
-	case k.words != "" && (err == nil || !strings.Contains(first(err), k.words)):
-		t.Errorf("%s: %v; want %q in the first line", k.options, err, k.words)
-	}
-}
-
-// checkAll checks cases side by side: those that fail take their whole selection timeout.
-func checkAll(t *testing.T, set *replset.Set, cases []tlsCase) {
+func (s *tlsSet) check(t *testing.T, cases ...tlsCase) {
 	t.Helper()
 	for _, k := range cases {
-		t.Run(k.options, func(t *testing.T) {
-			t.Parallel()
-			k.check(t, set)
-		})
+		edit := soon
+		if k.words == "" {
+			edit = func(*sextant.Config) {}
+		}
+		err := ping(s.client(t, k.options, edit))()
+		switch {
+		case k.words == "" && err != nil:
+			t.Errorf("%s: %v", k.options, err)
+		case k.words != "" && (err == nil || !strings.Contains(first(err), k.words)):
+			t.Errorf("%s: %v; want %q in the first line", k.options, err, k.words)
+		}
 	}
 }
 
@@ -87,7 +106,10 @@ func TestSetAndDriverSpeakTLSThroughAFailover(t *testing.T) {
 }
 
 func TestTLSOptionsDecideWhomTheClientTrusts(t *testing.T) {
-	set := replset.Run(t, replset.Options{TLS: &replset.TLS{}})
+	overTLS(t, &replset.TLS{}, trustedAsTheOptionsSay)
+}
+
+func trustedAsTheOptionsSay(t *testing.T, set *tlsSet) {
 	ca, _ := set.TLSFiles()
 	trust := "tlsCAFile=" + ca
 	const (
@@ -119,12 +141,11 @@ func TestTLSOptionsDecideWhomTheClientTrusts(t *testing.T) {
 		{"stranger", replset.Certificate{Stranger: true}, []tlsCase{{trust, unknown}, {"tlsInsecure=true", ""}}},
 		{"good again", replset.Certificate{}, []tlsCase{{trust, ""}}},
 	} {
-		t.Run(k.name, func(t *testing.T) {
-			if err := set.Certify(0, k.cert); err != nil {
-				t.Fatal(err)
-			}
-			checkAll(t, set, k.cases)
-		})
+		t.Logf("certificate: %s", k.name)
+		if err := set.Certify(0, k.cert); err != nil {
+			t.Fatal(err)
+		}
+		set.check(t, k.cases...)
 	}
 }
 
@@ -145,39 +166,45 @@ func pemOf(t *testing.T, c tls.Certificate, password string) string {
 }
 
 func TestServerThatDemandsClientCertificatesSaysWhatIsWrongWithThem(t *testing.T) {
-	set := replset.Run(t, replset.Options{TLS: &replset.TLS{ClientCertificates: true}})
+	// Over sockets: they take a client's hello after the server has closed, so that what it said before is read.
+	set := &tlsSet{replset.Run(t, replset.Options{TLS: &replset.TLS{ClientCertificates: true}}), nil}
 	ca, client := set.TLSFiles()
 	issued := func(c replset.Certificate, password string) string {
 		cert := must[tls.Certificate](t)(set.ClientCertificate("joe", c))
 		return pemOf(t, cert, password)
 	}
 	key := "tlsCAFile=" + ca + "&tlsCertificateKeyFile="
-	t.Run("cases", func(t *testing.T) {
-		checkAll(t, set, []tlsCase{
-			{"tlsCAFile=" + ca, "the server wants a client certificate: give one with tlsCertificateKeyFile"},
-			{"tlsInsecure=true", "the server wants a client certificate"},
-			{key + client, ""},
-			{"tlsInsecure=true&tlsCertificateKeyFile=" + client, ""},
-			{key + issued(replset.Certificate{}, "s3cr3t") + "&tlsCertificateKeyFilePassword=s3cr3t", ""},
-			{key + issued(replset.Certificate{NotAfter: time.Now().Add(-time.Minute)}, ""), "the server refused this client's certificate: it has expired"},
-			{key + issued(replset.Certificate{Stranger: true}, ""), "it does not trust the authority that signed it"},
-		})
-	})
+	var wg sync.WaitGroup // side by side: those that fail take their whole selection timeout
+	for _, k := range []tlsCase{
+		{"tlsCAFile=" + ca, "the server wants a client certificate: give one with tlsCertificateKeyFile"},
+		{"tlsInsecure=true", "the server wants a client certificate"},
+		{key + client, ""},
+		{"tlsInsecure=true&tlsCertificateKeyFile=" + client, ""},
+		{key + issued(replset.Certificate{}, "s3cr3t") + "&tlsCertificateKeyFilePassword=s3cr3t", ""},
+		{key + issued(replset.Certificate{NotAfter: time.Now().Add(-time.Minute)}, ""), "the server refused this client's certificate: it has expired"},
+		{key + issued(replset.Certificate{Stranger: true}, ""), "it does not trust the authority that signed it"},
+	} {
+		wg.Go(func() { set.check(t, k) })
+	}
+	wg.Wait()
 }
 
 func TestClientCertificateIsLookedAtEvenWhereNoneIsDemanded(t *testing.T) {
-	set := replset.Run(t, replset.Options{TLS: &replset.TLS{}})
+	set := &tlsSet{replset.Run(t, replset.Options{TLS: &replset.TLS{}}), nil}
 	ca, _ := set.TLSFiles()
 	odd := pemOf(t, must[tls.Certificate](t)(set.ClientCertificate("joe", replset.Certificate{Stranger: true})), "")
-	tlsCase{"tlsCAFile=" + ca + "&tlsCertificateKeyFile=" + odd, "the server refused this client's certificate"}.check(t, set)
+	set.check(t, tlsCase{"tlsCAFile=" + ca + "&tlsCertificateKeyFile=" + odd, "the server refused this client's certificate"})
 }
 
 func TestTLSConfigOfTheProgramIsUsedAsItIs(t *testing.T) {
-	set := replset.Run(t, replset.Options{TLS: &replset.TLS{ClientCertificates: true}})
+	overTLS(t, &replset.TLS{ClientCertificates: true}, configIsUsedAsItIs)
+}
+
+func configIsUsedAsItIs(t *testing.T, set *tlsSet) {
 	var seen atomic.Value // by several connections at a time
 	cfg := set.TLSConfig()
 	cfg.VerifyConnection = func(s tls.ConnectionState) error { seen.Store(s.PeerCertificates[0].Subject.CommonName); return nil }
-	if err := ping(connect(t, plainURI(set), func(c *sextant.Config) { c.TLSConfig, c.ServerMonitoringMode, c.MaxConnecting = cfg, "poll", 1 }))(); err != nil {
+	if err := ping(set.client(t, "", func(c *sextant.Config) { c.TLSConfig, c.ServerMonitoringMode, c.MaxConnecting = cfg, "poll", 1 }))(); err != nil {
 		t.Error(err)
 	}
 	if seen.Load() != "127.0.0.1" {
@@ -185,7 +212,7 @@ func TestTLSConfigOfTheProgramIsUsedAsItIs(t *testing.T) {
 	}
 	named := set.TLSConfig()
 	named.ServerName = "db.example"
-	err := ping(connect(t, plainURI(set), soon, func(c *sextant.Config) { c.TLSConfig = named }))()
+	err := ping(set.client(t, "", soon, func(c *sextant.Config) { c.TLSConfig = named }))()
 	if err == nil || !strings.Contains(first(err), "not for db.example") {
 		t.Errorf("%v", err)
 	}
@@ -230,13 +257,15 @@ func TestEachMemberIsVerifiedByTheNameThatItAdvertises(t *testing.T) {
 }
 
 func TestPortsOfTheOtherKindAreSuspected(t *testing.T) {
-	plain := replset.Run(t)
-	tlsCase{"tls=true", "closed the connection during the TLS handshake: it may be a port without TLS"}.check(t, plain)
-	secure := replset.Run(t, replset.Options{TLS: &replset.TLS{}})
-	tlsCase{"retryReads=true", "it may want TLS (tls=true)"}.check(t, secure)
-	if err := plain.Certify(0, replset.Certificate{}); err == nil || plain.TLSConfig() != nil {
-		t.Error("a set without TLS has certificates")
-	}
+	overTLS(t, nil, func(t *testing.T, plain *tlsSet) {
+		plain.check(t, tlsCase{"tls=true", "closed the connection during the TLS handshake: it may be a port without TLS"})
+		if err := plain.Certify(0, replset.Certificate{}); err == nil || plain.TLSConfig() != nil {
+			t.Error("a set without TLS has certificates")
+		}
+	})
+	overTLS(t, &replset.TLS{}, func(t *testing.T, secure *tlsSet) {
+		secure.check(t, tlsCase{"retryReads=true", "it may want TLS (tls=true)"})
+	})
 }
 
 // Experiment O of the collection: tls=true to a plain server that says nothing must not end in "no member known".
