@@ -30,12 +30,12 @@ type AggregateOptions struct {
 // With $out or $merge as the last stage it writes: then it is not retried, the collection's write concern is sent, and
 // it runs on a secondary only if a read preference asks for one and every member is of version 5.0 or later.
 func Aggregate[R, T any](ctx context.Context, c *Collection[T], pipeline any, opts ...AggregateOptions) (*Cursor[R], error) {
-	return aggregate[R](ctx, &c.h, pipeline, opts)
+	return aggregate[R](ctx, c.at(), pipeline, opts)
 }
 
 // AggregateDatabase runs a pipeline that needs no collection, such as {$currentOp: {}} or {$documents: [...]}.
 func AggregateDatabase[R any](ctx context.Context, d *Database, pipeline any, opts ...AggregateOptions) (*Cursor[R], error) {
-	return aggregate[R](ctx, &d.h, pipeline, opts)
+	return aggregate[R](ctx, d.at(), pipeline, opts)
 }
 
 func aggregate[R any](ctx context.Context, h *handle, pipeline any, opts []AggregateOptions) (*Cursor[R], error) {

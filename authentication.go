@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,6 +83,25 @@ func (c *Config) login() *connstring.Credential {
 		Username: c.Username, Password: c.Password, HasUser: c.Username != "", HasPassword: c.Password != "",
 		Mechanism: c.AuthMechanism, Source: c.AuthSource, Database: c.Database, Properties: properties,
 	}
+}
+
+// inClear warns of a login that works, and that whoever sees the packets can read. Sockets of the file system have none.
+func (c *Config) inClear() []Warning {
+	what := map[string]string{auth.Plain: "password", auth.OIDC: "token"}[c.AuthMechanism]
+	sockets := len(c.Hosts) > 0 && !slices.ContainsFunc(c.Hosts, func(h string) bool { return !strings.HasSuffix(h, ".sock") })
+	if what == "" || c.TLS || c.TLSConfig != nil || sockets {
+		return nil
+	}
+	return []Warning{{Option: "authMechanism", Value: c.AuthMechanism, Message: "without TLS it sends the " + what + sentInClear}}
+}
+
+const sentInClear = " in clear: whoever sees the packets can read it (tls=true)"
+
+func (w Warning) ofSecret() bool { return strings.HasSuffix(w.Message, sentInClear) }
+
+// warned are the warnings of the configuration as it is now: since ParseURI it may have been given TLS, or another login.
+func (c *Config) warned() []Warning {
+	return append(slices.DeleteFunc(slices.Clone(c.Warnings), Warning.ofSecret), c.inClear()...)
 }
 
 func (c *Config) checkAuth() error {

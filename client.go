@@ -32,22 +32,42 @@ type Client struct {
 }
 
 // String names the client's seeds. It also keeps fmt from walking into the configuration, which holds the password.
-func (cl *Client) String() string { return "sextant client of " + strings.Join(cl.cfg.Hosts, ",") }
+func (cl *Client) String() string {
+	if cl.empty() {
+		return "sextant client that was not made by Connect"
+	}
+	return "sextant client of " + strings.Join(cl.cfg.Hosts, ",")
+}
+
+// empty says whether Connect has not made the client.
+func (cl *Client) empty() bool { return cl == nil || cl.cluster == nil }
+
+func (cl *Client) settings() settings {
+	if cl == nil {
+		return settings{}
+	}
+	return cl.set
+}
 
 // ReadPreference is the read preference of the client: that of the configuration, else primary.
-func (cl *Client) ReadPreference() *readpref.ReadPref { return cl.set.effectiveReadPref() }
+func (cl *Client) ReadPreference() *readpref.ReadPref { return cl.settings().effectiveReadPref() }
 
 // ReadConcern is the read concern of the client; nil is the server's default.
-func (cl *Client) ReadConcern() *concern.Read { return cl.set.readConcern }
+func (cl *Client) ReadConcern() *concern.Read { return cl.settings().readConcern }
 
 // WriteConcern is the write concern of the client; nil is the server's default.
-func (cl *Client) WriteConcern() *concern.Write { return cl.set.writeConcern }
+func (cl *Client) WriteConcern() *concern.Write { return cl.settings().writeConcern }
 
 // BSONOptions are the options by which values are encoded and decoded: Config.BSON.
-func (cl *Client) BSONOptions() bson.Options { return cl.set.bson }
+func (cl *Client) BSONOptions() bson.Options { return cl.settings().bson }
 
 // Warnings are the remarks on the client's configuration: see Config.Warnings.
-func (cl *Client) Warnings() []Warning { return cl.cfg.Warnings }
+func (cl *Client) Warnings() []Warning {
+	if cl.empty() {
+		return nil
+	}
+	return cl.cfg.Warnings
+}
 
 // DriverInfo is what a library built on this driver says of itself to the servers, for their logs. The version and the
 // platform may be empty; no text may hold a "|".
@@ -58,6 +78,9 @@ type DriverInfo struct{ Name, Version, Platform string }
 // description a second time changes nothing. A text with a "|" in it, a missing name, and more than the 512 bytes that a
 // server takes are errors.
 func (cl *Client) AppendMetadata(d DriverInfo) error {
+	if cl.empty() {
+		return cl.ready("AppendMetadata", "")
+	}
 	if err := cl.metadata.Append(conn.DriverInfo(d)); err != nil {
 		return argument("AppendMetadata", "", "%v", err)
 	}
@@ -66,10 +89,18 @@ func (cl *Client) AppendMetadata(d DriverInfo) error {
 
 // DroppedEvents is the number of events that the callbacks of Config.Monitor were not told of, since they are too slow:
 // 4,096 may wait. Commands are never dropped.
-func (cl *Client) DroppedEvents() int64 { return cl.cluster.Dropped() }
+func (cl *Client) DroppedEvents() int64 {
+	if cl.empty() {
+		return 0
+	}
+	return cl.cluster.Dropped()
+}
 
 // ready starts the watching of the members, at the first use, and says whether the client may still be used.
 func (cl *Client) ready(op, ns string) error {
+	if cl.empty() {
+		return argument(op, ns, "the client is nil or empty: Connect makes one")
+	}
 	if cl.closed.Load() {
 		return &mongoerr.Error{Op: op, NS: ns, Stage: mongoerr.StageSelection, Message: ErrClientClosed.Error(), Cause: ErrClientClosed}
 	}
@@ -87,6 +118,9 @@ const endTimeout = 2 * time.Second
 func (cl *Client) Close(ctx context.Context) error {
 	if ctx == nil {
 		return argument("Close", "", "the context is nil")
+	}
+	if cl.empty() {
+		return cl.ready("Close", "")
 	}
 	if !cl.closed.CompareAndSwap(false, true) {
 		select {

@@ -56,16 +56,16 @@ func (d *Database) listCollections(ctx context.Context, filter any, nameOnly boo
 	if err != nil {
 		return nil, err
 	}
-	c := d.h.encoded(&cmd{name: "listCollections", ns: d.h.ns(), b: bson.AppendInt32(nil, "listCollections", 1)})
+	c := d.at().encoded(&cmd{name: "listCollections", ns: d.at().ns(), b: bson.AppendInt32(nil, "listCollections", 1)})
 	c.doc("filter", filter)
 	c.flag("nameOnly", nameOnly)
 	c.opt("authorizedCollections", o.AuthorizedCollections)
 	c.cursor(o.BatchSize)
 	c.any("comment", o.Comment)
 	c.rawData = o.RawData
-	b := &batches{h: &d.h, op: c.name, decoder: new(bson.Batch), batchSize: o.BatchSize}
+	b := &batches{h: d.at(), op: c.name, decoder: new(bson.Batch), batchSize: o.BatchSize}
 	b.setComment(c, o.Comment)
-	if err := b.open(ctx, c, d.h.list(c, route{o.ReadPreference, o.Pin, o.Selector})); err != nil {
+	if err := b.open(ctx, c, d.at().list(c, route{o.ReadPreference, o.Pin, o.Selector})); err != nil {
 		return nil, err
 	}
 	return (&Cursor[CollectionInfo]{b: b}).All(ctx)
@@ -110,7 +110,7 @@ func (d *Database) CreateCollection(ctx context.Context, name string, opts ...Cr
 	c.optDoc("changeStreamPreAndPostImages", o.ChangeStreamPreAndPostImages)
 	c.i64("expireAfterSeconds", int64(o.ExpireAfter/time.Second))
 	c.any("comment", o.Comment)
-	return d.h.run(ctx, c, d.h.write(c, false))
+	return d.at().run(ctx, c, d.at().write(c, false))
 }
 
 // CreateViewOptions are the options of CreateView; zero fields are not sent.
@@ -130,12 +130,12 @@ func (d *Database) CreateView(ctx context.Context, name, viewOn string, pipeline
 	c.pipeline("pipeline", pipeline)
 	c.collation(o.Collation)
 	c.any("comment", o.Comment)
-	return d.h.run(ctx, c, d.h.write(c, false))
+	return d.at().run(ctx, c, d.at().write(c, false))
 }
 
 func (d *Database) create(name string) *cmd {
-	c := d.h.encoded(newCmd("create", d.h.db+"."+name, name))
-	if err := checkCollection(d.h.db, name); err != nil {
+	c := d.at().encoded(newCmd("create", d.at().db+"."+name, name))
+	if err := checkCollection(d.at().db, name); err != nil {
 		c.fail(err)
 	}
 	return c
@@ -147,9 +147,9 @@ func (c *Collection[T]) Drop(ctx context.Context, opts ...DropOptions) error {
 	if err != nil {
 		return err
 	}
-	cm := c.h.cmd("drop")
+	cm := c.at().cmd("drop")
 	cm.any("comment", o.Comment)
-	err = c.h.run(ctx, cm, c.h.write(cm, false))
+	err = c.at().run(ctx, cm, c.at().write(cm, false))
 	if mongoerr.Code(err) == mongoerr.CodeNamespaceNotFound { // servers before 7.0 say so
 		return nil
 	}

@@ -100,10 +100,12 @@ type Config struct {
 	// that lasts, which is a certificate or a port that does not speak TLS, a refused login, a name that does not exist, or
 	// another set than the one asked for. By default only those of these causes end it that leave nobody to wait for.
 	FailFast bool
-	// Strict makes every warning an error: for tools, and for a configuration that is this program's own.
+	// Strict makes every warning of an option that cannot be used an error: for tools, and for a configuration that is this
+	// program's own.
 	Strict bool
 	// Warnings are the options of the connection string that are unknown or have no valid value, each with a suggestion.
-	// One string is shared by programs in many languages, so they are no errors; they are logged. ParseURI fills them in.
+	// One string is shared by programs in many languages, so they are no errors; they are logged. ParseURI fills them in. A
+	// mechanism that sends a password or a token in clear, without TLS, is warned of too, by ParseURI and by the client.
 	Warnings []Warning
 
 	// Dial opens the sockets, to the proxy if there is one; nil: a net.Dialer. network is "tcp" or "unix".

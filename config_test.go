@@ -3,6 +3,8 @@ package sextant
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -134,6 +136,52 @@ func TestWarningsAreLoggedAndStrictMakesThemErrors(t *testing.T) {
 	c.Strict = true
 	if _, err := ConnectConfig(context.Background(), c); !mongoerr.IsConfig(err) || !strings.Contains(err.Error(), "readPreferance") {
 		t.Errorf("strict: %v", err)
+	}
+}
+
+func TestSecretsSentInClearAreWarnedOf(t *testing.T) {
+	const oidc = "mongodb://h/?authMechanism=MONGODB-OIDC&authMechanismProperties=ENVIRONMENT:k8s"
+	for uri, what := range map[string]string{
+		"mongodb://joe:s3cret@h/?authMechanism=PLAIN":                 "the password in clear",
+		"mongodb://joe:s3cret@h/?authMechanism=PLAIN&tls=false":       "the password in clear",
+		"mongodb://joe:s3cret@%2Ftmp%2Fm.sock,h/?authMechanism=PLAIN": "the password in clear",
+		oidc: "the token in clear",
+		"mongodb://joe:s3cret@h/?authMechanism=PLAIN&tls=true":      "",
+		"mongodb://joe:s3cret@%2Ftmp%2Fm.sock/?authMechanism=PLAIN": "",
+		oidc + "&tls=true":        "",
+		"mongodb://joe:s3cret@h/": "",
+		"mongodb://joe:s3cret@h/?authMechanism=SCRAM-SHA-1&authSource=other":     "",
+		"mongodb+srv://joe:s3cret@db.example.org/?authMechanism=PLAIN":           "",
+		"mongodb+srv://joe:s3cret@db.example.org/?authMechanism=PLAIN&tls=false": "the password in clear",
+	} {
+		cfg, err := ParseURI(uri)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := fmt.Sprint(cfg.Warnings); !strings.Contains(text, what) || (what == "") != (len(cfg.Warnings) == 0) || strings.Contains(text, "s3cret") {
+			t.Errorf("%s: %v, want %q", uri, cfg.Warnings, what)
+		}
+		if cfg.SRVHost != "" {
+			continue
+		}
+		cfg.Strict = true // it concerns what is left out
+		for _, secure := range []bool{false, true} {
+			asFields := &Config{Hosts: cfg.Hosts, Username: cfg.Username, Password: cfg.Password, AuthMechanism: cfg.AuthMechanism, AuthSource: cfg.AuthSource,
+				AuthMechanismProperties: cfg.AuthMechanismProperties, TLS: cfg.TLS}
+			for _, c := range []*Config{cfg, asFields} {
+				if secure {
+					c.TLSConfig = &tls.Config{}
+				}
+				cl, err := ConnectConfig(t.Context(), c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := len(cl.Warnings()) > 0; got != (what != "" && !secure) {
+					t.Errorf("%s, TLS later %v: the client warns of %v", uri, secure, cl.Warnings())
+				}
+				_ = cl.Close(t.Context())
+			}
+		}
 	}
 }
 

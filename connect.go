@@ -35,7 +35,7 @@ func ConnectConfig(ctx context.Context, cfg *Config) (*Client, error) {
 		return nil, configError("the configuration is nil")
 	}
 	c := *cfg
-	c.Hosts, c.Warnings = slices.Clone(cfg.Hosts), slices.Clone(cfg.Warnings)
+	c.Hosts, c.Warnings = slices.Clone(cfg.Hosts), cfg.warned()
 	if err := c.settle(ctx); err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (c *Collection[T]) CountDocuments(ctx context.Context, filter any, opts ...
 	if err != nil {
 		return 0, err
 	}
-	return c.h.countDocuments(ctx, filter, &o)
+	return c.at().countDocuments(ctx, filter, &o)
 }
 
 func (h *handle) countDocuments(ctx context.Context, filter any, o *CountOptions) (int64, error) {
@@ -106,11 +106,11 @@ func (c *Collection[T]) EstimatedDocumentCount(ctx context.Context, opts ...Esti
 	if err != nil {
 		return 0, err
 	}
-	cm := c.h.cmd("count")
+	cm := c.at().cmd("count")
 	cm.any("comment", o.Comment)
 	cm.millis("maxTimeMS", o.MaxTime)
 	cm.rawData = o.RawData
-	op := c.h.read(cm, route{o.ReadPreference, o.Pin, o.Selector})
+	op := c.at().read(cm, route{o.ReadPreference, o.Pin, o.Selector})
 	var n int64
 	op.Decode = func(reply bson.Raw, r operation.Result) error {
 		var ok bool
@@ -119,6 +119,6 @@ func (c *Collection[T]) EstimatedDocumentCount(ctx context.Context, opts ...Esti
 		}
 		return nil
 	}
-	err = c.h.run(ctx, cm, op)
+	err = c.at().run(ctx, cm, op)
 	return n, err
 }

@@ -40,8 +40,8 @@ func (c *Cursor[T]) Each(ctx context.Context) iter.Seq2[T, error] {
 				return
 			}
 		}
-		if c.err != nil {
-			yield(*new(T), c.err)
+		if err := c.Err(); err != nil {
+			yield(*new(T), err)
 		}
 	}
 }
@@ -53,8 +53,8 @@ func (c *Cursor[T]) All(ctx context.Context) ([]T, error) {
 	for c.Next(ctx) {
 		all = append(all, c.current)
 	}
-	if c.err != nil {
-		return nil, c.err
+	if err := c.Err(); err != nil {
+		return nil, err
 	}
 	return all, nil
 }
@@ -62,7 +62,7 @@ func (c *Cursor[T]) All(ctx context.Context) ([]T, error) {
 // Next goes to the next document, fetching a batch if need be. It returns false at the end, on an error, which Err
 // tells, and on a tailable cursor that has no new document yet; such a cursor may be asked again.
 func (c *Cursor[T]) Next(ctx context.Context) bool {
-	if c.err != nil {
+	if c.Err() != nil {
 		return false
 	}
 	doc, err := c.b.next(ctx)
@@ -83,27 +83,45 @@ func (c *Cursor[T]) Next(ctx context.Context) bool {
 }
 
 // Current is the document that the last Next went to.
-func (c *Cursor[T]) Current() T { return c.current }
+func (c *Cursor[T]) Current() T {
+	if c == nil {
+		return *new(T)
+	}
+	return c.current
+}
 
 // Raw is the current document as it came from the server. It is valid until the next call of Next.
-func (c *Cursor[T]) Raw() bson.Raw { return c.b.doc }
+func (c *Cursor[T]) Raw() bson.Raw { return c.at().doc }
 
 // Err is the error that ended the walk, nil if there was none.
-func (c *Cursor[T]) Err() error { return c.err }
+func (c *Cursor[T]) Err() error {
+	if c == nil || c.b == nil {
+		return argument("", "", "the Cursor is empty: Find and Aggregate make one")
+	}
+	return c.err
+}
+
+// at are the cursor's batches. A cursor that nothing was found with has none.
+func (c *Cursor[T]) at() *batches {
+	if c == nil || c.b == nil {
+		return &batches{closed: true}
+	}
+	return c.b
+}
 
 // Server is the address of the member that answered and holds the cursor.
-func (c *Cursor[T]) Server() string { return c.b.server }
+func (c *Cursor[T]) Server() string { return c.at().server }
 
 // ID is the cursor's number at the server: 0 once the server has no more to send.
-func (c *Cursor[T]) ID() int64 { return c.b.id }
+func (c *Cursor[T]) ID() int64 { return c.at().id }
 
 // RemainingBatch is the number of documents that are here already.
-func (c *Cursor[T]) RemainingBatch() int { return countDocs(c.b.rest) }
+func (c *Cursor[T]) RemainingBatch() int { return countDocs(c.at().rest) }
 
 // Close ends the cursor, here and at the server. It may be called more than once. Even if ctx has ended the server
 // is told, within a short time; whether that worked is not reported, since the server closes forgotten cursors itself.
 func (c *Cursor[T]) Close(ctx context.Context) error {
-	c.b.close(ctx)
+	c.at().close(ctx)
 	return nil
 }
 

@@ -10,6 +10,14 @@ import (
 // the database need not exist.
 type Database struct{ h handle }
 
+// at is the handle. That of nothing says so at its first use.
+func (d *Database) at() *handle {
+	if d == nil {
+		return &handle{err: argument("", "", "the Database is nil: Client.Database makes one")}
+	}
+	return &d.h
+}
+
 // DatabaseOptions are the settings of a database handle; a nil field inherits the client's.
 type DatabaseOptions struct {
 	ReadPreference *readpref.ReadPref
@@ -21,7 +29,7 @@ type DatabaseOptions struct {
 
 // Database makes a handle of a database. A wrong name is told by the first call that uses the handle.
 func (cl *Client) Database(name string, opts ...DatabaseOptions) *Database {
-	d := &Database{handle{client: cl, db: name, set: cl.set, err: checkDatabase(name)}}
+	d := &Database{handle{client: cl, db: name, set: cl.settings(), err: checkDatabase(name)}}
 	o, err := one("Database", opts)
 	if err != nil && d.h.err == nil {
 		d.h.err = err
@@ -32,29 +40,29 @@ func (cl *Client) Database(name string, opts ...DatabaseOptions) *Database {
 
 // With is a copy of the handle with other settings; nil fields keep what it has.
 func (d *Database) With(o DatabaseOptions) *Database {
-	return &Database{d.h.with(CollectionOptions(o))}
+	return &Database{d.at().with(CollectionOptions(o))}
 }
 
 // Name is the database's name.
-func (d *Database) Name() string { return d.h.db }
+func (d *Database) Name() string { return d.at().db }
 
 // Client is the client that the handle belongs to.
-func (d *Database) Client() *Client { return d.h.client }
+func (d *Database) Client() *Client { return d.at().client }
 
 // ReadPreference is the read preference in force, set here or inherited; primary where nobody set one.
-func (d *Database) ReadPreference() *readpref.ReadPref { return d.h.set.effectiveReadPref() }
+func (d *Database) ReadPreference() *readpref.ReadPref { return d.at().set.effectiveReadPref() }
 
 // Pin is the pin in force; nil is none.
-func (d *Database) Pin() *Pin { return d.h.set.pin }
+func (d *Database) Pin() *Pin { return d.at().set.pin }
 
 // ReadConcern is the read concern in force, set here or inherited; nil is the server's default.
-func (d *Database) ReadConcern() *concern.Read { return d.h.set.readConcern }
+func (d *Database) ReadConcern() *concern.Read { return d.at().set.readConcern }
 
 // WriteConcern is the write concern in force, set here or inherited; nil is the server's default.
-func (d *Database) WriteConcern() *concern.Write { return d.h.set.writeConcern }
+func (d *Database) WriteConcern() *concern.Write { return d.at().set.writeConcern }
 
 // BSONOptions are the options in force by which values are encoded and decoded, set here or inherited.
-func (d *Database) BSONOptions() bson.Options { return d.h.set.bson }
+func (d *Database) BSONOptions() bson.Options { return d.at().set.bson }
 
 // Collection makes a handle whose documents are bson.D. For documents of a type of your own use CollectionOf.
 func (d *Database) Collection(name string, opts ...CollectionOptions) *Collection[bson.D] {

@@ -55,7 +55,7 @@ func (cl *Client) listDatabases(ctx context.Context, filter any, nameOnly bool, 
 	if err != nil {
 		return nil, err
 	}
-	h := handle{client: cl, db: "admin", set: settings{bson: cl.set.bson}}
+	h := handle{client: cl, db: "admin", set: settings{bson: cl.settings().bson}}
 	c := h.encoded(&cmd{name: "listDatabases", ns: "admin", b: bson.AppendInt32(nil, "listDatabases", 1)})
 	c.doc("filter", filter)
 	c.flag("nameOnly", nameOnly)
@@ -110,7 +110,7 @@ func (d *Database) Drop(ctx context.Context, opts ...DropOptions) error {
 	if err != nil {
 		return err
 	}
-	c := d.h.encoded(&cmd{name: "dropDatabase", ns: d.h.ns(), b: bson.AppendInt32(nil, "dropDatabase", 1)})
+	c := d.at().encoded(&cmd{name: "dropDatabase", ns: d.at().ns(), b: bson.AppendInt32(nil, "dropDatabase", 1)})
 	c.any("comment", o.Comment)
-	return d.h.run(ctx, c, d.h.write(c, false))
+	return d.at().run(ctx, c, d.at().write(c, false))
 }

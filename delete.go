@@ -32,7 +32,7 @@ func (c *Collection[T]) DeleteOne(ctx context.Context, filter any, opts ...Delet
 	if err != nil {
 		return nil, err
 	}
-	return c.h.delete(ctx, filter, 1, &o)
+	return c.at().delete(ctx, filter, 1, &o)
 }
 
 // DeleteMany deletes all documents that match the filter; bson.D{} matches all. It is never retried.
@@ -42,7 +42,7 @@ func (c *Collection[T]) DeleteMany(ctx context.Context, filter any, opts ...Dele
 		return nil, err
 	}
 	d := DeleteOneOptions(o)
-	return c.h.delete(ctx, filter, 0, &d)
+	return c.at().delete(ctx, filter, 0, &d)
 }
 
 // delete sends a delete with one statement; limit is 1 for the first match, 0 for all.

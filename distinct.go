@@ -29,7 +29,7 @@ func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, fil
 	if err != nil {
 		return nil, err
 	}
-	cm := c.h.cmd("distinct")
+	cm := c.at().cmd("distinct")
 	if field == "" {
 		cm.fail(argument(cm.name, cm.ns, "the field's name is empty"))
 	}
@@ -40,19 +40,19 @@ func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, fil
 	cm.hint(o.Hint)
 	cm.millis("maxTimeMS", o.MaxTime)
 	cm.rawData = o.RawData
-	op := c.h.read(cm, route{o.ReadPreference, o.Pin, o.Selector})
+	op := c.at().read(cm, route{o.ReadPreference, o.Pin, o.Selector})
 	out := []V{}
 	op.Decode = func(reply bson.Raw, r operation.Result) (err error) {
 		values, ok := reply.Lookup("values").ArrayOK()
 		if !ok {
 			return decodeError(cm.name, cm.ns, r.Server, errors.New("it holds no array of values"))
 		}
-		if out, err = decodeValues[V](c.h.set.bson, values); err != nil {
+		if out, err = decodeValues[V](c.at().set.bson, values); err != nil {
 			return decodeError(cm.name, cm.ns, r.Server, err)
 		}
 		return nil
 	}
-	if err := c.h.run(ctx, cm, op); err != nil {
+	if err := c.at().run(ctx, cm, op); err != nil {
 		return nil, err
 	}
 	return out, nil

@@ -73,7 +73,7 @@ func (c *Collection[T]) Find(ctx context.Context, filter any, opts ...FindOption
 	if err != nil {
 		return nil, err
 	}
-	b, err := c.h.find(ctx, filter, &o)
+	b, err := c.at().find(ctx, filter, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +88,8 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 		return out, err
 	}
 	full := o.find()
-	cm := findCmd(&c.h, filter, &full)
-	op := c.h.read(cm, full.route())
+	cm := findCmd(c.at(), filter, &full)
+	op := c.at().read(cm, full.route())
 	found := false
 	op.Decode = func(reply bson.Raw, r operation.Result) error {
 		rest, err := firstBatch(reply)
@@ -104,9 +104,9 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 			return nil
 		}
 		found = true
-		return decodeInto(c.h.set.bson, doc, &out, cm.name, cm.ns, r.Server)
+		return decodeInto(c.at().set.bson, doc, &out, cm.name, cm.ns, r.Server)
 	}
-	if err := c.h.run(ctx, cm, op); err != nil {
+	if err := c.at().run(ctx, cm, op); err != nil {
 		return *new(T), err
 	}
 	if !found {

@@ -133,7 +133,7 @@ func (m *modification) cmd(h *handle) *cmd {
 
 // findAndModify runs a modification and decodes the document that it returns. The command is retried once.
 func findAndModify[T any](ctx context.Context, col *Collection[T], m *modification) (T, error) {
-	h := &col.h
+	h := col.at()
 	c := m.cmd(h)
 	op := h.write(c, true)
 	if m.o.Hint != nil {

@@ -20,7 +20,7 @@ func (cl *Client) want(op string, w Want) (topology.Want, error) {
 	if w.Write {
 		return topology.Want{Write: true}, nil
 	}
-	want := topology.Want{ReadPref: cl.set.override(w.ReadPreference, nil, nil).effectiveReadPref(), Selector: w.Selector}
+	want := topology.Want{ReadPref: cl.settings().override(w.ReadPreference, nil, nil).effectiveReadPref(), Selector: w.Selector}
 	if w.Pin == nil {
 		return want, nil
 	}
@@ -39,7 +39,12 @@ func (cl *Client) want(op string, w Want) (topology.Want, error) {
 // set knows it and the one that is dialled, its kind and since when (Member.Health, State and StateStr say it in the words
 // of old), round trips, lag, tags, election, the last error and its stage, its last hello, the numbers of its pool. It does
 // no I/O: right after Connect all members are Unknown (WaitReady waits until one can serve, Refresh asks all of them).
-func (cl *Client) Hosts() event.Topology { return cl.cluster.Topology() }
+func (cl *Client) Hosts() event.Topology {
+	if cl.empty() {
+		return event.Topology{}
+	}
+	return cl.cluster.Topology()
+}
 
 // Refresh asks every member for its state now and returns when all have answered or failed, or ctx has ended. It is not
 // needed for routing, which hears of changes as they happen.
@@ -63,6 +68,9 @@ func (cl *Client) Refresh(ctx context.Context) error {
 func (cl *Client) Explain(ctx context.Context, w Want) (event.Verdict, error) {
 	if ctx == nil {
 		return event.Verdict{}, argument("Explain", "", "the context is nil")
+	}
+	if cl.empty() {
+		return event.Verdict{}, cl.ready("Explain", "")
 	}
 	want, err := cl.want("Explain", w)
 	if err != nil {

@@ -57,7 +57,7 @@ func (c *Collection[T]) CreateIndexes(ctx context.Context, models []IndexModel, 
 	if err != nil {
 		return nil, err
 	}
-	cm := c.h.cmd("createIndexes")
+	cm := c.at().cmd("createIndexes")
 	if len(models) == 0 {
 		cm.fail(argument(cm.name, cm.ns, "the list of indexes is empty"))
 	}
@@ -71,7 +71,7 @@ func (c *Collection[T]) CreateIndexes(ctx context.Context, models []IndexModel, 
 		cm.b = bson.EndDocument(cm.b, start)
 	}
 	cm.b = bson.EndDocument(cm.b, list)
-	op := c.h.write(cm, false)
+	op := c.at().write(cm, false)
 	if o.CommitQuorum != nil {
 		cm.any("commitQuorum", o.CommitQuorum)
 		cm.demand(op, "the option commitQuorum", wire44)
@@ -79,7 +79,7 @@ func (c *Collection[T]) CreateIndexes(ctx context.Context, models []IndexModel, 
 	cm.any("comment", o.Comment)
 	cm.millis("maxTimeMS", o.MaxTime)
 	cm.rawData = o.RawData
-	if err := c.h.run(ctx, cm, op); err != nil {
+	if err := c.at().run(ctx, cm, op); err != nil {
 		return nil, err
 	}
 	return names, nil
@@ -178,13 +178,13 @@ func (c *Collection[T]) ListIndexes(ctx context.Context, opts ...ListIndexesOpti
 	if err != nil {
 		return nil, err
 	}
-	cm := c.h.cmd("listIndexes")
+	cm := c.at().cmd("listIndexes")
 	cm.cursor(o.BatchSize)
 	cm.any("comment", o.Comment)
 	cm.rawData = o.RawData
-	b := &batches{h: &c.h, op: cm.name, decoder: new(bson.Batch), batchSize: o.BatchSize}
+	b := &batches{h: c.at(), op: cm.name, decoder: new(bson.Batch), batchSize: o.BatchSize}
 	b.setComment(cm, o.Comment)
-	err = b.open(ctx, cm, c.h.list(cm, route{o.ReadPreference, o.Pin, o.Selector}))
+	err = b.open(ctx, cm, c.at().list(cm, route{o.ReadPreference, o.Pin, o.Selector}))
 	if mongoerr.Code(err) == mongoerr.CodeNamespaceNotFound {
 		return []IndexInfo{}, nil
 	}
@@ -216,14 +216,14 @@ type DropIndexesOptions struct {
 // DropIndex drops the index of this name. The name "*", which would mean all of them, is an error.
 func (c *Collection[T]) DropIndex(ctx context.Context, name string, opts ...DropIndexesOptions) error {
 	if name == "*" || name == "" {
-		return argument("dropIndexes", c.h.ns(), "DropIndex drops one index, and %q names none: for all use DropIndexes", name)
+		return argument("dropIndexes", c.at().ns(), "DropIndex drops one index, and %q names none: for all use DropIndexes", name)
 	}
-	return c.h.dropIndexes(ctx, name, opts)
+	return c.at().dropIndexes(ctx, name, opts)
 }
 
 // DropIndexes drops all indexes but the one of _id.
 func (c *Collection[T]) DropIndexes(ctx context.Context, opts ...DropIndexesOptions) error {
-	return c.h.dropIndexes(ctx, "*", opts)
+	return c.at().dropIndexes(ctx, "*", opts)
 }
 
 func (h *handle) dropIndexes(ctx context.Context, name string, opts []DropIndexesOptions) error {

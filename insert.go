@@ -29,15 +29,15 @@ func (c *Collection[T]) InsertOne(ctx context.Context, doc any, opts ...InsertOn
 	if err != nil {
 		return nil, err
 	}
-	docs, ids, err := c.h.encodeInserts(1, func(int) any { return doc })
+	docs, ids, err := c.at().encodeInserts(1, func(int) any { return doc })
 	if err != nil {
 		return nil, err
 	}
-	b := inserts{h: &c.h, ordered: true, docs: docs, bypass: o.BypassDocumentValidation, comment: o.Comment, rawData: o.RawData}
+	b := inserts{h: c.at(), ordered: true, docs: docs, bypass: o.BypassDocumentValidation, comment: o.Comment, rawData: o.RawData}
 	if err := b.run(ctx); err != nil {
 		return nil, err
 	}
-	return &InsertOneResult{InsertedID: anyOf(c.h.set.bson, ids[0]), Acknowledged: c.h.acknowledged()}, nil
+	return &InsertOneResult{InsertedID: anyOf(c.at().set.bson, ids[0]), Acknowledged: c.at().acknowledged()}, nil
 }
 
 // acknowledged reports whether writes through this handle are answered.

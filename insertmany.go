@@ -34,16 +34,16 @@ func (c *Collection[T]) InsertMany(ctx context.Context, docs any, opts ...Insert
 	if err != nil {
 		return nil, err
 	}
-	n, at, err := c.h.documents(docs)
+	n, at, err := c.at().documents(docs)
 	if err != nil {
 		return nil, err
 	}
-	raws, ids, err := c.h.encodeInserts(n, at)
+	raws, ids, err := c.at().encodeInserts(n, at)
 	if err != nil {
 		return nil, err
 	}
 	b := inserts{
-		h: &c.h, docs: raws, ordered: o.Ordered == nil || *o.Ordered,
+		h: c.at(), docs: raws, ordered: o.Ordered == nil || *o.Ordered,
 		bypass: o.BypassDocumentValidation, comment: o.Comment, rawData: o.RawData,
 	}
 	err = b.run(ctx)

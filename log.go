@@ -259,6 +259,8 @@ func (l *logbook) take(at time.Time, e any) {
 		l.topologyEvent(at, e)
 	case *event.SelectionEvent:
 		l.selection(at, e)
+	case *event.PinEvent:
+		l.pinMoved(at, e)
 	case cluster.Dropped:
 		l.write(context.Background(), at, logClient, slog.LevelWarn, "Records were dropped: the log is too slow", slog.Int64("dropped", int64(e)))
 	}

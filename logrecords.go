@@ -212,3 +212,13 @@ func (l *logbook) selection(at time.Time, e *event.SelectionEvent) {
 	}
 	l.write(context.Background(), at, cluster.LogSelection, level, message, a...)
 }
+
+// pinMoved logs what the specification knows nothing of, under the names that it has for such things.
+func (l *logbook) pinMoved(at time.Time, e *event.PinEvent) {
+	var a attributes
+	a.text("selector", e.Want)
+	a.text("previousServer", e.From)
+	a.server(e.To)
+	a.text("reason", e.Reason)
+	l.write(context.Background(), at, cluster.LogSelection, slog.LevelInfo, "Pin moved to another server", a...)
+}

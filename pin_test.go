@@ -2,6 +2,10 @@ package sextant_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -155,6 +159,56 @@ func TestSwitchGoesToAnotherMemberIfThereIsOne(t *testing.T) {
 }
 
 // TestPinLeavesAMemberThatMayNotBeRead: the driver of old went on reading from one in RECOVERING, as long as it was connected.
+// TestEndedContextEndsWhatAsksForAMember: though one is there.
+func TestEndedContextEndsWhatAsksForAMember(t *testing.T) {
+	inPinned(t, func(t *testing.T, b *bubble, log *pinLog) {
+		pin := must[*sextant.Pin](t)(b.cl.Pin(t.Context(), readpref.Secondary()))
+		at := pin.Server()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for name, call := range map[string]func() error{
+			"Pin":       func() error { _, err := b.cl.Pin(ctx, readpref.Secondary()); return err },
+			"Switch":    func() error { _, err := pin.Switch(ctx); return err },
+			"WaitReady": func() error { return b.cl.WaitReady(ctx, sextant.Want{}) },
+			"Refresh":   func() error { return b.cl.Refresh(ctx) },
+		} {
+			if err := call(); !mongoerr.IsCanceled(err) {
+				t.Errorf("%s: %v", name, err)
+			} else if _, ok := errors.AsType[*mongoerr.Error](err); !ok {
+				t.Errorf("%s: the error is a %T", name, err)
+			}
+		}
+		if moves := log.take(); len(moves) > 0 || pin.Server() != at {
+			t.Errorf("the pin moved: %v", moves)
+		}
+	})
+}
+
+func TestMovesOfAPinAreLogged(t *testing.T) {
+	logged(t, func(o *replset.Options, c *sextant.Config) {
+		o.Members = 3
+		primaryFirst(o)
+		c.LocalThreshold = wide()
+	}, func(t *testing.T, b *bubble, log *records) {
+		b.settle(t)
+		pin := must[*sextant.Pin](t)(b.cl.Pin(t.Context(), readpref.Secondary()))
+		from := pin.Server()
+		to := must[string](t)(pin.Switch(t.Context()))
+		synctest.Wait()
+		moves := log.of("Pin moved to another server")
+		if len(moves) != 1 {
+			t.Fatalf("the records are %v", moves)
+		}
+		m := moves[0]
+		host, port, _ := net.SplitHostPort(to)
+		if m.level != slog.LevelInfo || m.attrs["component"] != "serverSelection" || m.attrs["selector"] != "a read with mode secondary" ||
+			m.attrs["previousServer"] != from || m.attrs["serverHost"] != host || fmt.Sprint(m.attrs["serverPort"]) != port ||
+			m.attrs["reason"] != "switched by the caller" {
+			t.Errorf("from %s to %s: %+v", from, to, m)
+		}
+	})
+}
+
 func TestPinLeavesAMemberThatMayNotBeRead(t *testing.T) {
 	inPinned(t, func(t *testing.T, b *bubble, log *pinLog) {
 		pin := must[*sextant.Pin](t)(b.cl.Pin(t.Context(), readpref.SecondaryPreferred()))

@@ -1,6 +1,10 @@
 package sextant
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // Quarantine leaves a member out from now on: no read and no write goes there, save the later batches of cursors that it
 // holds. It goes on being watched, its connections stay, and Hosts and Explain show it with the reason. It is for one that
@@ -12,13 +16,28 @@ func (cl *Client) Quarantine(address, reason string) error {
 	if err := cl.ready("Quarantine", ""); err != nil {
 		return err
 	}
+	if err := cl.checkAddress("Quarantine", address); err != nil {
+		return err
+	}
 	if reason == "" {
 		reason = "no reason given"
 	}
 	if !cl.cluster.Quarantine(withPort(address), reason) {
-		return argument("Quarantine", "", "there is no member %s: the client knows %s", address, cl.memberNames())
+		return cl.noMember("Quarantine", address)
 	}
 	return nil
+}
+
+// checkAddress refuses what cannot be a member's.
+func (cl *Client) checkAddress(op, address string) error {
+	if err := checkHost(address); err != nil {
+		return argument(op, "", "the address: %s; the client knows %s", words(err), cl.memberNames())
+	}
+	return nil
+}
+
+func (cl *Client) noMember(op, address string) error {
+	return argument(op, "", "there is no member %s: the client knows %s", address, cl.memberNames())
 }
 
 // Release ends the quarantine of a member. That of one in no quarantine is an error.
@@ -26,10 +45,19 @@ func (cl *Client) Release(address string) error {
 	if err := cl.ready("Release", ""); err != nil {
 		return err
 	}
-	if !cl.cluster.Release(withPort(address)) {
-		return argument("Release", "", "%s is not in quarantine", address)
+	if err := cl.checkAddress("Release", address); err != nil {
+		return err
 	}
-	return nil
+	switch d := cl.cluster.Description(); {
+	case cl.cluster.Release(withPort(address)):
+		return nil
+	case d.Server(withPort(address)) == nil:
+		return cl.noMember("Release", address)
+	case len(d.Quarantined) == 0:
+		return argument("Release", "", "%s is not in quarantine, and no other member is", address)
+	default:
+		return argument("Release", "", "%s is not in quarantine: %s", address, strings.Join(slices.Sorted(maps.Keys(d.Quarantined)), ", "))
+	}
 }
 
 func (cl *Client) memberNames() string {

@@ -56,6 +56,32 @@ func TestQuarantinedMemberIsLeftOutUntilItIsReleased(t *testing.T) {
 	})
 }
 
+func TestQuarantineOfAWrongAddressSaysWhatIsWrongAndWhoIsThere(t *testing.T) {
+	inPinned(t, func(t *testing.T, b *bubble, _ *pinLog) {
+		known := "the client knows "
+		for _, m := range b.set.Members() {
+			known += m.Addr() + ", "
+		}
+		known = strings.TrimSuffix(known, ", ")
+		for address, words := range map[string]string{
+			"": "empty", ":27017": "is not a host", "mongodb://db1": "the port of", "db1:27017:1": "is not a host",
+			"db1:port": "the port of", "db1:70000": "the port of", "nobody:1": "there is no member nobody:1",
+		} {
+			for _, err := range []error{b.cl.Quarantine(address, "x"), b.cl.Release(address)} {
+				if !mongoerr.IsConfig(err) || !strings.Contains(err.Error(), words) || !strings.Contains(err.Error(), known) {
+					t.Errorf("%q: %v, want %q and %q", address, err, words, known)
+				}
+			}
+		}
+		if err := b.cl.Quarantine(b.set.Member(1).Addr(), "x"); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.cl.Release(b.set.Member(2).Addr()); err == nil || !strings.Contains(err.Error(), "not in quarantine: "+b.set.Member(1).Addr()) {
+			t.Errorf("the release of one that is not: %v", err)
+		}
+	})
+}
+
 // reader is who answers a read.
 func (b *bubble) reader(t *testing.T, o sextant.FindOptions) string {
 	t.Helper()

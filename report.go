@@ -25,11 +25,16 @@ func WithReport(ctx context.Context) (context.Context, *Report) {
 
 // Operations are the operations that have ended, in that order. One call may be several: an InsertMany of many documents, a
 // Find and the later batches of its cursor.
-func (r *Report) Operations() []event.OperationReport { return r.r.Reports() }
+func (r *Report) Operations() []event.OperationReport {
+	if r == nil || r.r == nil { // not of WithReport: nobody tells it anything
+		return nil
+	}
+	return r.r.Reports()
+}
 
 // Last is the operation that ended last; the zero value if there is none yet.
 func (r *Report) Last() event.OperationReport {
-	if all := r.r.Reports(); len(all) > 0 {
+	if all := r.Operations(); len(all) > 0 {
 		return all[len(all)-1]
 	}
 	return event.OperationReport{}
@@ -43,7 +48,7 @@ func (r *Report) Attempts() []event.Attempt { return r.Last().Attempts }
 
 // String is a line for each operation, and one for each attempt that failed.
 func (r *Report) String() string {
-	all := r.r.Reports()
+	all := r.Operations()
 	lines := make([]string, len(all))
 	for i := range all {
 		lines[i] = all[i].String()

@@ -34,6 +34,12 @@ type Resolver interface {
 // loadBalanced. The official driver for Go passes over a TXT record that cannot be asked for; here that is an error,
 // since a client without its authSource or replicaSet is another client.
 func (c *Config) Resolve(ctx context.Context) error {
+	switch {
+	case c == nil:
+		return configError("the configuration is nil")
+	case ctx == nil:
+		return configError("the context is nil")
+	}
 	if c.SRVHost == "" || len(c.Hosts) > 0 {
 		return nil
 	}

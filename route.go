@@ -22,7 +22,7 @@ type Selector func(suitable []event.Member) []event.Member
 //
 // The pin stays for as long as its member may serve: a member that is down, in RECOVERING, too stale for the read
 // preference or without its tags is left for another one, by the next read or by Server, with a PinMoved event. A member
-// that others outrun is not. With secondaryPreferred the primary is such another one, until a secondary is back. While
+// that others outrun is not. A pin that nobody uses does not move, and tells nothing. With secondaryPreferred the primary is such another one, until a secondary is back. While
 // nobody may serve, reads wait as all others do.
 //
 // Use it for a single call, or with CollectionOptions.Pin and DatabaseOptions.Pin for a handle; the nearest level that gives
@@ -42,7 +42,7 @@ func (cl *Client) Pin(ctx context.Context, pref *readpref.ReadPref) (*Pin, error
 		return nil, err
 	}
 	if pref == nil {
-		pref = cl.set.effectiveReadPref()
+		pref = cl.ReadPreference()
 	}
 	p, err := cl.cluster.Pin(ctx, pref)
 	if err != nil {
@@ -53,19 +53,20 @@ func (cl *Client) Pin(ctx context.Context, pref *readpref.ReadPref) (*Pin, error
 
 // Server is the address of the member at which the pin is. While nobody may serve it is the last one.
 func (p *Pin) Server() string {
-	if p.p == nil {
+	if p.empty() {
 		return ""
 	}
 	return p.p.Address()
 }
 
 // Switch moves the pin to another member, taken at random among the others that may serve, and returns its address. It
-// stays where it is if there is no other. While nobody may serve it waits, as a read does; the error is that of a selection.
+// stays where it is if there is no other, or if ctx has ended. While nobody may serve it waits, as a read does; the error is
+// that of a selection.
 func (p *Pin) Switch(ctx context.Context) (string, error) {
 	if ctx == nil {
 		return "", argument("Switch", "", "the context is nil")
 	}
-	if p.p == nil {
+	if p.empty() {
 		return "", argument("Switch", "", emptyPin)
 	}
 	return p.p.Switch(ctx)
@@ -73,21 +74,28 @@ func (p *Pin) Switch(ctx context.Context) (string, error) {
 
 // ReadPreference is what the members that the pin may be at must satisfy.
 func (p *Pin) ReadPreference() *readpref.ReadPref {
-	if p.p == nil {
+	if p.empty() {
 		return readpref.Primary()
 	}
 	return p.p.ReadPref()
 }
 
 // String says what the pin is for and where it is.
-func (p *Pin) String() string { return "pin with " + p.ReadPreference().String() + " at " + p.Server() }
+func (p *Pin) String() string {
+	if p.empty() {
+		return "pin that was not made by Client.Pin"
+	}
+	return "pin with " + p.ReadPreference().String() + " at " + p.Server()
+}
+
+func (p *Pin) empty() bool { return p == nil || p.p == nil }
 
 // check says what is wrong with a pin that is given to an operation of a client.
 func (p *Pin) check(cl *Client) string {
 	switch {
-	case p.p == nil:
+	case p.empty():
 		return emptyPin
-	case !p.p.Of(cl.cluster):
+	case cl == nil || !p.p.Of(cl.cluster):
 		return "the Pin is of another client"
 	}
 	return ""

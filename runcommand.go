@@ -44,12 +44,12 @@ func RunCommandAs[R any](ctx context.Context, d *Database, command any, opts ...
 	if err != nil {
 		return out, err
 	}
-	c := d.h.plain(command)
-	op := d.h.command(c, route{o.ReadPreference, o.Pin, o.Selector})
+	c := d.at().plain(command)
+	op := d.at().command(c, route{o.ReadPreference, o.Pin, o.Selector})
 	op.Decode = func(reply bson.Raw, r operation.Result) error {
-		return decodeInto(d.h.set.bson, reply, &out, c.name, c.ns, r.Server)
+		return decodeInto(d.at().set.bson, reply, &out, c.name, c.ns, r.Server)
 	}
-	if err := d.h.run(ctx, c, op); err != nil {
+	if err := d.at().run(ctx, c, op); err != nil {
 		return *new(R), err
 	}
 	return out, nil
@@ -61,13 +61,13 @@ func RunCommandCursor[R any](ctx context.Context, d *Database, command any, opts
 	if err != nil {
 		return nil, err
 	}
-	c := d.h.plain(command)
+	c := d.at().plain(command)
 	if o.BatchSize < 0 {
 		c.fail(argument(c.name, c.ns, "BatchSize is negative (%d)", o.BatchSize))
 	}
-	b := &batches{h: &d.h, op: c.name, decoder: d.h.set.bson.NewBatch(), batchSize: o.BatchSize, tailable: o.CursorType != NonTailable, maxAwait: o.MaxAwaitTime}
+	b := &batches{h: d.at(), op: c.name, decoder: d.at().set.bson.NewBatch(), batchSize: o.BatchSize, tailable: o.CursorType != NonTailable, maxAwait: o.MaxAwaitTime}
 	b.setComment(c, o.Comment)
-	if err := b.open(ctx, c, d.h.command(c, route{o.ReadPreference, o.Pin, o.Selector})); err != nil {
+	if err := b.open(ctx, c, d.at().command(c, route{o.ReadPreference, o.Pin, o.Selector})); err != nil {
 		return nil, err
 	}
 	return &Cursor[R]{b: b}, nil

@@ -62,13 +62,13 @@ func (c *Collection[T]) UpdateOne(ctx context.Context, filter, update any, opts 
 	if err != nil {
 		return nil, err
 	}
-	return c.h.update(ctx, &statement{filter: filter, update: update, o: o})
+	return c.at().update(ctx, &statement{filter: filter, update: update, o: o})
 }
 
 // UpdateByID is UpdateOne of the document with this _id.
 func (c *Collection[T]) UpdateByID(ctx context.Context, id, update any, opts ...UpdateOneOptions) (*UpdateResult, error) {
 	if id == nil {
-		return nil, argument("update", c.h.ns(), "the id is nil")
+		return nil, argument("update", c.at().ns(), "the id is nil")
 	}
 	return c.UpdateOne(ctx, bson.D{{Key: "_id", Value: id}}, update, opts...)
 }
@@ -79,7 +79,7 @@ func (c *Collection[T]) UpdateMany(ctx context.Context, filter, update any, opts
 	if err != nil {
 		return nil, err
 	}
-	return c.h.update(ctx, &statement{filter: filter, update: update, multi: true, o: UpdateOneOptions{
+	return c.at().update(ctx, &statement{filter: filter, update: update, multi: true, o: UpdateOneOptions{
 		ArrayFilters: o.ArrayFilters, BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation,
 		Comment: o.Comment, Hint: o.Hint, Let: o.Let, Upsert: o.Upsert, RawData: o.RawData,
 	}})
@@ -92,7 +92,7 @@ func (c *Collection[T]) ReplaceOne(ctx context.Context, filter, replacement any,
 	if err != nil {
 		return nil, err
 	}
-	return c.h.update(ctx, &statement{filter: filter, update: replacement, replace: true, o: UpdateOneOptions{
+	return c.at().update(ctx, &statement{filter: filter, update: replacement, replace: true, o: UpdateOneOptions{
 		BypassDocumentValidation: o.BypassDocumentValidation, Collation: o.Collation, Comment: o.Comment,
 		Hint: o.Hint, Let: o.Let, Sort: o.Sort, Upsert: o.Upsert, RawData: o.RawData,
 	}})

@@ -10,7 +10,7 @@ import (
 )
 
 // Warning is an option of a connection string that was left out, since it is unknown or its value makes no sense, or
-// that should be written otherwise.
+// that should be written otherwise; or a login whose secret is sent in clear.
 type Warning struct {
 	Option     string // as written
 	Value      string // as written; empty where it may be a secret
@@ -38,7 +38,7 @@ func ParseURI(uri string) (*Config, error) {
 	for _, w := range u.Warnings {
 		c.Warnings = append(c.Warnings, Warning(w))
 	}
-	c.Warnings = append(c.Warnings, withoutEffect(u)...)
+	c.Warnings = append(append(c.Warnings, withoutEffect(u)...), c.inClear()...)
 	return c, nil
 }
 

@@ -12,19 +12,21 @@ import (
 	"github.com/sextantdb/sextant/internal/topology"
 )
 
-// validate says what cannot be used whatever the servers say. With Strict, that is also any warning.
+// validate says what cannot be used whatever the servers say. With Strict, that is also any warning of an option.
 func (c *Config) validate() error {
 	for _, check := range []func() error{c.checkHosts, c.checkAuth, c.checkPool, c.checkTimes, c.checkModes, c.checkTexts, c.checkProxy, c.checkCompression, c.checkTogether, c.checkLog} {
 		if err := check(); err != nil {
 			return err
 		}
 	}
-	if !c.Strict || len(c.Warnings) == 0 {
-		return nil
+	var all []string
+	for _, w := range c.Warnings {
+		if !w.ofSecret() {
+			all = append(all, w.String())
+		}
 	}
-	all := make([]string, len(c.Warnings))
-	for i, w := range c.Warnings {
-		all[i] = w.String()
+	if !c.Strict || len(all) == 0 {
+		return nil
 	}
 	return configError("the connection string has options that cannot be used: %s", strings.Join(all, "; "))
 }

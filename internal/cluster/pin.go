@@ -7,6 +7,7 @@ import (
 
 	"github.com/sextantdb/sextant/event"
 	"github.com/sextantdb/sextant/internal/topology"
+	"github.com/sextantdb/sextant/mongoerr"
 	"github.com/sextantdb/sextant/readpref"
 )
 
@@ -31,10 +32,18 @@ func (c *Cluster) Pin(ctx context.Context, pref *readpref.ReadPref) (*Pin, error
 	p := &Pin{c: c, pref: pref}
 	p.at.Store(&place{})
 	_, err := c.choose(ctx, topology.Want{ReadPref: pref}, p, "pin", 0)
+	if err == nil && ctx.Err() != nil {
+		err = tooLate(ctx, "no member is pinned")
+	}
 	if err != nil {
 		return nil, err
 	}
 	return p, nil
+}
+
+// tooLate is the error of a call whose context had ended when a member was found.
+func tooLate(ctx context.Context, words string) error {
+	return mongoerr.Wrap(mongoerr.StageSelection, ctx.Err(), "%s", words)
 }
 
 // ReadPref is the read preference of the pin.
@@ -108,6 +117,9 @@ func (p *Pin) Switch(ctx context.Context) (string, error) {
 				return "", err
 			}
 			continue
+		}
+		if ctx.Err() != nil {
+			return "", tooLate(ctx, "the pin stays at "+at.addr)
 		}
 		if !p.at.CompareAndSwap(at, next) {
 			continue

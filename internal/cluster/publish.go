@@ -17,7 +17,7 @@ const queueLimit = 4096
 type Log struct {
 	// Wants says whether records of a component and a level are wanted now. It must be quick. It is called without a lock.
 	Wants func(component string, level slog.Level) bool
-	// Take takes a *event.PoolEvent, *event.HeartbeatEvent, *event.TopologyEvent, *event.SelectionEvent or Dropped, with the
+	// Take takes a *event.PoolEvent, *event.HeartbeatEvent, *event.TopologyEvent, *event.SelectionEvent, *event.PinEvent or Dropped, with the
 	// time at which it happened, on a goroutine of the cluster's, one after the other.
 	Take func(at time.Time, e any)
 }
@@ -177,6 +177,9 @@ func (p *publishing) selection(e event.SelectionEvent, now func() *view) {
 func (p *publishing) pin(e event.PinEvent) {
 	if p.m.PinMoved != nil {
 		p.user.push(&e)
+	}
+	if p.wants(LogSelection, slog.LevelInfo) {
+		p.book.push(&e)
 	}
 }
 

@@ -94,6 +94,9 @@ func (c *Cluster) Ready(ctx context.Context, w topology.Want, p *Pin) error {
 		if err != nil {
 			return err
 		}
+		if ctx.Err() != nil {
+			return tooLate(ctx, "no connection is asked for")
+		}
 		pc, err := s.CheckOut(ctx, w)
 		if err == nil {
 			pc.CheckIn()
