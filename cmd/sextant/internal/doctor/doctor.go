@@ -1,6 +1,7 @@
 // Package doctor follows a connection string stage by stage and says why this host cannot reach a deployment, or what is
 // wrong with it: each finding with its cause and its cure. It looks at servers one by one, with the driver's public API,
-// then at the set that they make, then does what a program would do first. It writes nothing.
+// then at the set that they make, then does what a program would do first. Proxies and certificates it asks by itself, for
+// what the driver does not tell. It writes nothing.
 //
 // Examine starts goroutines for its lookups and connections and waits for them; it ends within its time limit.
 package doctor

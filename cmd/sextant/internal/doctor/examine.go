@@ -13,7 +13,7 @@ import (
 	"github.com/sextantdb/sextant/readpref"
 )
 
-// examination follows one connection string. Its steps share the timeout: DNS an eighth, the seeds a fifth and a tenth for
+// examination follows one connection string. Its steps share the timeout: DNS an eighth, a proxy a fifth, the seeds a fifth and a tenth for
 // a second look, the same for members that the set advertises; what is left is for the client as it would be used.
 type examination struct {
 	Diagnosis
@@ -62,6 +62,9 @@ func summary(c *sextant.Config, proxy string) string {
 	}
 	if c.DirectConnection {
 		words = append(words, "directly")
+	}
+	if c.LoadBalanced != nil && *c.LoadBalanced {
+		words = append(words, "a load balancer")
 	}
 	if c.TLS {
 		words = append(words, "TLS")
