@@ -3,10 +3,15 @@ package interop
 import (
 	"io"
 	"testing"
+
+	"github.com/sextantdb/sextant/interop/gov1"
+	"github.com/sextantdb/sextant/interop/gov2"
 )
 
 // strangers are all clients that play the scenario.
 var strangers = []stranger{
+	{name: "gov2", start: inProcess(gov2.Serve)},
+	{name: "gov1", start: inProcess(gov1.Serve)},
 	{name: "pymongo", start: startPython},
 	// When a primary is killed, the Node driver 7.9.0 repeats a write only if neither its monitor has noticed first (it then
 	// has forgotten that the member takes retryable writes) nor the socket has to drain, as over TLS it always has (its error
