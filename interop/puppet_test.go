@@ -43,11 +43,7 @@ type puppet struct {
 // pull starts the stranger's puppet and ends it with the test.
 func (s stranger) pull(t *testing.T, uri string) *puppet {
 	t.Helper()
-	for name := range strings.SplitSeq(os.Getenv(skipped), ",") {
-		if name == s.name {
-			t.Skipf("%s names %s", skipped, name)
-		}
-	}
+	s.skip(t)
 	in, out := s.start(t, uri)
 	p := &puppet{t: t, in: in, lines: make(chan []byte)}
 	done := t.Context().Done()
@@ -72,6 +68,14 @@ func (s stranger) pull(t *testing.T, uri string) *puppet {
 	}
 	t.Log(told.Ready)
 	return p
+}
+
+// skip skips the test if the machine may go without the stranger.
+func (s stranger) skip(t *testing.T) {
+	t.Helper()
+	if slices.Contains(strings.Split(os.Getenv(skipped), ","), s.name) {
+		t.Skipf("%s names %s", skipped, s.name)
+	}
 }
 
 func (p *puppet) line(step string) []byte {

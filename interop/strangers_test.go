@@ -2,6 +2,7 @@ package interop
 
 import (
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/sextantdb/sextant/interop/gov1"
@@ -10,8 +11,9 @@ import (
 
 // strangers are all clients that play the scenario.
 var strangers = []stranger{
-	{name: "gov2", start: inProcess(gov2.Serve)},
-	{name: "gov1", start: inProcess(gov1.Serve)},
+	// Disconnect may wait for the heartbeat under way, which the option makes short.
+	{name: "gov2", start: inProcess(gov2.Serve), options: "&heartbeatFrequencyMS=1000"},
+	{name: "gov1", start: inProcess(gov1.Serve), options: "&heartbeatFrequencyMS=1000"},
 	{name: "pymongo", start: startPython},
 	// When a primary is killed, the Node driver 7.9.0 repeats a write only if neither its monitor has noticed first (it then
 	// has forgotten that the member takes retryable writes) nor the socket has to drain, as over TLS it always has (its error
@@ -20,6 +22,10 @@ var strangers = []stranger{
 	// Debian builds the extension without ICU. By default it looks for a primary once and gives up.
 	{name: "php", start: startPHP, options: "&serverSelectionTryOnce=false", ascii: true},
 	{name: "mongosh", start: startMongosh, leaks: true},
+}
+
+func strangerNamed(name string) stranger {
+	return strangers[slices.IndexFunc(strangers, func(s stranger) bool { return s.name == name })]
 }
 
 func startPython(t *testing.T, uri string) (io.WriteCloser, io.Reader) {

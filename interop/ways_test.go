@@ -60,6 +60,7 @@ func (w way) uri(set *replset.Set, s stranger, wait time.Duration, password func
 }
 
 func rightPassword(user string) string { return passwords[user] }
+func wrongPassword(string) string      { return "wrong" }
 
 // TestStrangersPlayTheScenario has every foreign client play the same scenario in each way of coming to the set.
 func TestStrangersPlayTheScenario(t *testing.T) {
@@ -92,13 +93,12 @@ func TestStrangersPlayTheScenario(t *testing.T) {
 func TestStrangersWithTheWrongPasswordAreRefused(t *testing.T) {
 	for _, s := range strangers {
 		for _, w := range ways {
-			if w.mechanism == "" || s.name == "mongosh" { // which does not even start then
+			if w.mechanism == "" || s.name == "mongosh" { // which does not even start then: mongosh_test.go
 				continue
 			}
 			t.Run(s.name+"/"+w.mechanism, func(t *testing.T) {
 				t.Parallel()
-				wrong := func(string) string { return "wrong" }
-				a := s.pull(t, w.uri(w.set(t), s, 3*time.Second, wrong)).do(`{"op":"count","collection":"people"}`)
+				a := s.pull(t, w.uri(w.set(t), s, 3*time.Second, wrongPassword)).do(`{"op":"count","collection":"people"}`)
 				if a.Error == nil || !strings.Contains(strings.ToLower(a.Error.Message), "authentication fail") {
 					t.Errorf("with a wrong password: %+v", a)
 				}

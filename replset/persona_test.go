@@ -194,3 +194,45 @@ func TestVersionThatThereIsNotIsRefused(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Programs read keyPattern and keyValue to tell which field was taken.
+func TestDuplicateKeysNameTheirFieldsSince42(t *testing.T) {
+	inEachVersion(t, func(t *testing.T, s *Set, wire int32) {
+		c := dialRaw(t, s, 0, "app")
+		c.must(t, "t", bson.D{{Key: "createIndexes", Value: "c"}, {Key: "indexes", Value: bson.A{bson.D{
+			{Key: "key", Value: bson.D{{Key: "a.b", Value: 1}, {Key: "n", Value: -1}}}, {Key: "name", Value: "u"}, {Key: "unique", Value: true}}}}})
+		doc := func(id, n int) bson.D {
+			return bson.D{{Key: "_id", Value: id}, {Key: "a", Value: bson.D{{Key: "b", Value: "x"}}}, {Key: "n", Value: n}}
+		}
+		insert := func(docs ...any) bson.D {
+			return bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A(docs)}}
+		}
+		c.must(t, "t", insert(doc(1, 1), doc(2, 2)))
+		const what = "E11000 duplicate key error collection: t.c index: u dup key: "
+		text, pattern, key := what+`{ a.b: "x", n: 1 }`, `{"a.b":1,"n":-1}`, `{"a.b":"x","n":1}`
+		if wire < 8 {
+			text, pattern, key = what+`{ : "x", : 1 }`, "", ""
+		}
+		refused := func(cmd bson.D) bson.Raw {
+			_, err := c.run("t", cmd)
+			e, _ := errors.AsType[*mongoerr.Error](err)
+			if e == nil {
+				t.Fatal("a second document with that key")
+			}
+			return e.Response
+		}
+		w, _ := refused(insert(doc(3, 1))).Lookup("writeErrors", "0").DocumentOK()
+		found := refused(bson.D{{Key: "findAndModify", Value: "c"}, {Key: "query", Value: bson.D{{Key: "_id", Value: 2}}},
+			{Key: "update", Value: bson.D{{Key: "$set", Value: bson.D{{Key: "n", Value: 1}}}}}})
+		for name, d := range map[string]bson.Raw{"insert": w, "findAndModify": found} {
+			if s, _ := d.Lookup("errmsg").StringValueOK(); s != text {
+				t.Errorf("%s: %s, want %s", name, s, text)
+			}
+			for field, want := range map[string]string{"keyPattern": pattern, "keyValue": key} {
+				if got, _ := d.Lookup(field).DocumentOK(); got == nil && want != "" || got != nil && got.String() != want {
+					t.Errorf("%s: %s is %s, want %s", name, field, got, want)
+				}
+			}
+		}
+	})
+}

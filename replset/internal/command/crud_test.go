@@ -31,7 +31,7 @@ func wantReply(t *testing.T, m *Member, cmd, want string) bson.Raw {
 
 func TestWriteErrorsStopAnOrderedBatchOnly(t *testing.T) {
 	m := newPrimary(t)
-	dup := `{"index":1,"code":11000,"errmsg":"E11000 duplicate key error collection: t.c index: _id_ dup key: { : 1 }"}`
+	dup := `{"index":1,"code":11000,"errmsg":"E11000 duplicate key error collection: t.c index: _id_ dup key: { _id: 1 }","keyPattern":{"_id":1},"keyValue":{"_id":1}}`
 	wantReply(t, m, `{"insert":"c","documents":[{"_id":1},{"_id":1},{"_id":2}]}`, `{"n":1,"writeErrors":[`+dup+`],"ok":1.0}`)
 	wantReply(t, m, `{"insert":"c","documents":[{"_id":3},{"_id":1},{"_id":4}],"ordered":false}`, `{"n":2,"writeErrors":[`+dup+`],"ok":1.0}`)
 	wantReply(t, m, `{"count":"c"}`, `{"n":3,"ok":1.0}`)

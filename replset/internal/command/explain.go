@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
@@ -11,8 +12,8 @@ import (
 )
 
 // runExplain tells which plan a command would use: the collection, or which index with
-// which bounds. It does not run the command (executionStats has the number of results
-// of a find alone) and knows no rejected plans.
+// which bounds. executionStats runs the query and counts what it looks at; the single
+// stages tell no times and no works. Rejected plans are not known.
 func runExplain(_ context.Context, m *Member, r *Request) (bson.D, error) {
 	inner, ok := r.Field(r.Name).DocumentOK()
 	if !ok {
@@ -44,7 +45,8 @@ type explain struct {
 	ns      string
 	filter  bson.Raw
 	winning bson.D
-	count   func() (int64, error)
+	count   func() (int64, error)                // documents returned
+	examine func() (x store.Examined, err error) // what is looked at for them
 }
 
 func (e *explain) plan() error {
@@ -151,6 +153,15 @@ func (e *explain) winner(a *findArgs) error {
 	}
 	e.winning = describePlan(plan, a)
 	e.count = func() (int64, error) { return e.m.count(e.r.Context(), coll, a) }
+	e.examine = func() (store.Examined, error) {
+		switch {
+		case e.r.Name == "count" && a.filter.IsEmpty() && a.hint.IsZero():
+			return store.Examined{}, nil // the collection knows
+		case a.limit > 0 && plan.Sorted:
+			return plan.Examine(a.skip + a.limit)
+		}
+		return plan.Examine(0)
+	}
 	return nil
 }
 
@@ -210,11 +221,61 @@ func (e *explain) reply(verbosity string) bson.D {
 	planner := bson.D{{Key: "plannerVersion", Value: int32(1)}, {Key: "namespace", Value: e.ns}, {Key: "indexFilterSet", Value: false},
 		{Key: "parsedQuery", Value: e.filter}, {Key: "winningPlan", Value: e.winning}, {Key: "rejectedPlans", Value: bson.A{}}}
 	d := bson.D{{Key: "explainVersion", Value: "1"}, {Key: "queryPlanner", Value: planner}}
-	if verbosity != "queryPlanner" && e.count != nil {
-		n, err := e.count()
-		d = append(d, bson.E{Key: "executionStats", Value: bson.D{{Key: "executionSuccess", Value: err == nil}, {Key: "nReturned", Value: countValue(n)}}})
+	if verbosity != "queryPlanner" {
+		d = append(d, bson.E{Key: "executionStats", Value: e.stats(verbosity)})
 	}
 	return append(d, bson.E{Key: "command", Value: e.r.Body}, bson.E{Key: "serverInfo", Value: bson.D{{Key: "host", Value: "sextant"}}})
+}
+
+// stats runs the query.
+func (e *explain) stats(verbosity string) bson.D {
+	var n int64
+	var x store.Examined
+	start := time.Now()
+	var err error
+	if e.count != nil { // there is a collection
+		if x, err = e.examine(); err == nil {
+			n, err = e.count()
+		}
+	}
+	d := bson.D{{Key: "executionSuccess", Value: err == nil}, {Key: "nReturned", Value: countValue(n)},
+		{Key: "executionTimeMillis", Value: countValue(time.Since(start).Milliseconds())},
+		{Key: "totalKeysExamined", Value: countValue(x.Keys)}, {Key: "totalDocsExamined", Value: countValue(x.Docs)},
+		{Key: "executionStages", Value: countedStages(e.winning, n, x)}}
+	if err != nil {
+		told := serverError(e.r.ctx, err)
+		d = append(d, bson.E{Key: "errorMessage", Value: told.Message}, bson.E{Key: "errorCode", Value: told.Code})
+	}
+	if verbosity == "allPlansExecution" {
+		d = append(d, bson.E{Key: "allPlansExecution", Value: bson.A{}})
+	}
+	return d
+}
+
+// countedStages is a tree of stages with what each of them returned and looked at.
+func countedStages(stages bson.D, n int64, x store.Examined) bson.D {
+	var d bson.D
+	for _, field := range stages {
+		if inner, ok := field.Value.(bson.D); ok && field.Key == "inputStage" {
+			field.Value = countedStages(inner, n, x)
+		}
+		d = append(d, field)
+		if field.Key != "stage" {
+			continue
+		}
+		switch field.Value {
+		case "COLLSCAN", "FETCH", "IDHACK":
+			d = append(d, bson.E{Key: "nReturned", Value: countValue(x.Matched)}, bson.E{Key: "docsExamined", Value: countValue(x.Docs)})
+		case "IXSCAN":
+			d = append(d, bson.E{Key: "nReturned", Value: countValue(x.Docs)}, bson.E{Key: "keysExamined", Value: countValue(x.Keys)})
+		default:
+			d = append(d, bson.E{Key: "nReturned", Value: countValue(n)})
+		}
+		if field.Value == "IDHACK" {
+			d = append(d, bson.E{Key: "keysExamined", Value: countValue(x.Keys)})
+		}
+	}
+	return d
 }
 
 // explained answers aggregate's own option explain.

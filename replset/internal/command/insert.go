@@ -200,8 +200,9 @@ func (b *batch) execute(ctx context.Context, n int, do func(tx *store.Tx, i int)
 // fail records the error of one statement.
 func (b *batch) fail(i int, err error) {
 	e := serverError(b.r.ctx, err)
-	d := bson.D{{Key: "index", Value: int32(i)}, {Key: "code", Value: e.Code}, {Key: "errmsg", Value: e.Message}}
-	b.errors = append(b.errors, d)
+	message, _ := b.m.opt.Persona.words(e)
+	d := bson.D{{Key: "index", Value: int32(i)}, {Key: "code", Value: e.Code}, {Key: "errmsg", Value: message}}
+	b.errors = append(b.errors, append(d, b.m.opt.Persona.details(e)...))
 }
 
 // options are what the query language needs from outside.

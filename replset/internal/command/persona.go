@@ -1,12 +1,14 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
 	"github.com/sextantdb/sextant/replset/internal/repl"
+	"github.com/sextantdb/sextant/replset/internal/store"
 )
 
 // Persona is the server version that a member claims to be, and what follows from it for clients. Commands that the
@@ -99,6 +101,9 @@ var oldNames = map[int32]string{
 // words are an error's message and name as the version has them.
 func (p *Persona) words(e *mongoerr.Error) (message, name string) {
 	message, name = e.Message, codeName(e.Code, e.CodeName)
+	if dup := duplicate(e); dup != nil && p.wire < wire42 {
+		message = dup.Old
+	}
 	old, renamed := oldNames[e.Code]
 	if renamed && p.wire < wire50 {
 		message = oldWords.Replace(message)
@@ -107,6 +112,21 @@ func (p *Persona) words(e *mongoerr.Error) (message, name string) {
 		name = old
 	}
 	return message, name
+}
+
+// duplicate is the key that an error 11000 is about, nil for other errors.
+func duplicate(e *mongoerr.Error) *store.DuplicateKey {
+	d, _ := errors.AsType[*store.DuplicateKey](e.Cause)
+	return d
+}
+
+// details are what is told of an error beside its code and message: since 4.2 the key that is there already.
+func (p *Persona) details(e *mongoerr.Error) bson.D {
+	dup := duplicate(e)
+	if dup == nil || p.wire < wire42 {
+		return nil
+	}
+	return bson.D{{Key: "keyPattern", Value: dup.Pattern}, {Key: "keyValue", Value: dup.Value}}
 }
 
 // dropClients closes the connections of clients that have introduced themselves by a hello; others a server leaves.

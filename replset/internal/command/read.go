@@ -37,7 +37,22 @@ func (m *Member) Read(r *Request) (*store.Snapshot, error) {
 	case "snapshot":
 		return nil, mongoerr.Server(mongoerr.CodeInvalidOptions, "readConcern level snapshot is only valid in multi-statement transactions")
 	}
+	if r.DB == "local" && !r.Conn.internal {
+		return m.withConfig(m.Store.Latest())
+	}
 	return m.Store.Latest(), nil
+}
+
+// configNS is where clients look for the configuration, which lives with the member's state.
+const configNS = "local.system.replset"
+
+// withConfig is a snapshot in which the configuration is a document.
+func (m *Member) withConfig(sn *store.Snapshot) (*store.Snapshot, error) {
+	st := m.state.Load()
+	if st.Role == repl.RoleStartup {
+		return sn, nil
+	}
+	return sn.With(configNS, document(configDocument(st.Config)))
 }
 
 // committed is what a majority has. A member that has just copied another one's data may hold nothing so old: it waits

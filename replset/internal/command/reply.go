@@ -43,7 +43,9 @@ func (m *Member) appendError(dst []byte, e *mongoerr.Error, staged bool) []byte 
 	message, name := m.opt.Persona.words(e)
 	dst = bson.AppendString(dst, "errmsg", message)
 	dst = bson.AppendInt32(dst, "code", e.Code)
-	return bson.AppendString(dst, "codeName", name)
+	dst = bson.AppendString(dst, "codeName", name)
+	dst, _ = appendElements(dst, m.opt.Persona.details(e)) // two documents: nothing that could fail
+	return dst
 }
 
 func codeName(code int32, name string) string {

@@ -215,6 +215,7 @@ func wantError(v vector, err error) error {
 	if !errors.As(err, &got) {
 		return err
 	}
+	got = &refusal{duplicateBefore42(got.doc)}
 	code, _ := want.doc.Lookup("code").AsInt64OK()
 	own, _ := got.doc.Lookup("code").AsInt64OK()
 	if code != own || !v.newer() && !sameText(want.text(), got.text()) {

@@ -41,6 +41,40 @@ func (p *Plan) Run() iter.Seq2[Record, error] {
 	}
 }
 
+// Examined is what a plan has looked at, and how many documents matched.
+type Examined struct{ Keys, Docs, Matched int64 }
+
+// Examine runs the plan until so many documents have matched, 0 for all, and counts.
+func (p *Plan) Examine(limit int64) (x Examined, err error) {
+	look := func(r Record) bool {
+		x.Docs++
+		ok := true
+		if p.filter != nil {
+			ok, _, err = p.filter.Eval(r.Doc)
+		}
+		if ok {
+			x.Matched++
+		}
+		return err == nil && (limit == 0 || x.Matched < limit)
+	}
+	if p.Index == nil {
+		p.candidates()(look)
+		return x, err
+	}
+	seen := map[RecordID]bool{}
+	for e := range p.entries() {
+		x.Keys++
+		if seen[e.rid] {
+			continue
+		}
+		seen[e.rid] = true
+		if doc, ok := p.coll.Get(e.rid); ok && !look(Record{e.rid, doc}) {
+			break
+		}
+	}
+	return x, err
+}
+
 // candidates yields each record that may match, once.
 func (p *Plan) candidates() iter.Seq[Record] {
 	if p.Index != nil {

@@ -80,6 +80,23 @@ func (sn *Snapshot) detach() *Snapshot {
 	return d
 }
 
+// With is sn with one collection more (or another one of that name), which holds one document: what a member shows and
+// does not keep.
+func (sn *Snapshot) With(ns string, doc bson.Raw) (*Snapshot, error) {
+	c := newColl(ns, [16]byte{}, CollOptions{})
+	if _, err := c.insert(doc); err != nil {
+		return nil, err
+	}
+	d := *sn
+	d.colls = new(btree.Map[string, *Coll])
+	sn.colls.Scan(func(ns string, c *Coll) bool {
+		d.colls.Set(ns, c)
+		return true
+	})
+	d.colls.Set(ns, c)
+	return &d, nil
+}
+
 // OpTime is the newest oplog entry's.
 func (sn *Snapshot) OpTime() OpTime { return sn.optime }
 

@@ -167,7 +167,7 @@ func TestFailedTransactionLeavesNothing(t *testing.T) {
 	mustWrite(t, s, clock, insertAll(doc("_id", 1)))
 	before := s.Latest()
 	_, err := s.Write(clock, insertAll(doc("_id", 2), doc("_id", 1)))
-	wantCode(t, err, mongoerr.CodeDuplicateKey, "E11000 duplicate key error collection: t.c index: _id_ dup key: { : 1 }")
+	wantCode(t, err, mongoerr.CodeDuplicateKey, "E11000 duplicate key error collection: t.c index: _id_ dup key: { _id: 1 }")
 	if s.Latest() != before {
 		t.Error("a failed transaction has published a snapshot")
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
+	"github.com/sextantdb/sextant/replset/internal/query/value"
 )
 
 // Tx is one write transaction. Each of its methods either does all it says or, with an
@@ -237,10 +238,28 @@ func (c *Coll) trim(held RecordID) {
 	}
 }
 
-// duplicateKey is the server's error 11000 in the words of version 4.0.
+// DuplicateKey is what an error 11000 is about, and its cause.
+type DuplicateKey struct {
+	Pattern bson.Raw // the index's key pattern
+	Value   bson.Raw // the key that is there already, by the index's fields
+	Old     string   // the message as versions before 4.2 worded it, which names no fields
+}
+
+// Error says which key it is.
+func (d *DuplicateKey) Error() string { return "dup key: " + value.PrintDoc(d.Value) }
+
+// duplicateKey is the server's error 11000, in the words of version 4.2 and later.
 func duplicateKey(ns string, ix *Index, vals []bson.RawValue) error {
-	return mongoerr.Server(mongoerr.CodeDuplicateKey, "E11000 duplicate key error collection: %s index: %s dup key: %s",
-		ns, ix.spec.Name, keyText(vals))
+	key, start := bson.BeginDocument(nil)
+	for i, f := range ix.spec.Fields {
+		key = bson.AppendValue(key, f.Path, vals[i])
+	}
+	d := &DuplicateKey{Pattern: ix.spec.Key, Value: bson.EndDocument(key, start)}
+	what := fmt.Sprintf("E11000 duplicate key error collection: %s index: %s ", ns, ix.spec.Name)
+	d.Old = what + "dup key: " + keyText(vals)
+	e := mongoerr.Server(mongoerr.CodeDuplicateKey, "%s%v", what, d)
+	e.Cause = d
+	return e
 }
 
 // idDocument is {_id: ...} of doc.
