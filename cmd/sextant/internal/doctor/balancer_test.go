@@ -36,7 +36,6 @@ func TestDoctorTellsLoadBalancersFromServers(t *testing.T) {
 		{"a mongos", fakes(t, plain(bson.E{Key: "msg", Value: "isdbgrid"}))[0], "loadBalanced=true", Unreachable, "a mongos that does not know", "loadBalancerPort"},
 		{"nothing", closedPort(t), "loadBalanced=true", Unreachable, "connection refused", "start the server"},
 		{"who hangs up", listen(t, hangUp), "loadBalanced=true", Unreachable, "closes the connection after the hello", "tls=true"},
-		{"silence", listen(t, silence), "loadBalanced=true", Unreachable, "does not answer the hello", "hangs"},
 		{"one that is not told of", listen(t, strict), "", Unreachable, "behind a load balancer", "add loadBalanced=true"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -52,8 +52,6 @@ func TestDoctorSaysWhatListensOnAPort(t *testing.T) {
 		{"a web server, in TLS", web.Listener.Addr().String(), "tls=true", "tls", "HTTP server", "27017"},
 		{"a web server with TLS, in plain", secureWeb.Listener.Addr().String(), "", "hello", "HTTP server", "27017"},
 		{"another protocol", listen(t, says("SSH-2.0-OpenSSH_9.6\r\n")), "", "hello", "not MongoDB", "port"},
-		{"a silent server", listen(t, silence), "", "hello", "does not answer the hello", "hangs"},
-		{"a silent server, in TLS", listen(t, silence), "tls=true", "tls", "does not answer the first message of TLS", "hung"},
 		{"an old socket", "%2Ftmp%2Fno-such-27017.sock", "", "dial", "no such socket", "pathPrefix"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -71,6 +69,20 @@ func TestDoctorKnowsAFirewallByItsSilence(t *testing.T) {
 		d.expect(t, Unreachable, "dial", "db1:27017", "packets are dropped", "firewall")
 		d.expect(t, Unreachable, "dial", "db2:27017", "packets are dropped", "firewall")
 	})
+}
+
+func TestDoctorKnowsWhoAcceptsAndSaysNothing(t *testing.T) {
+	there := zone{hosts: map[string]string{"db": "192.0.2.1"}}
+	for _, c := range []struct{ options, stage, server, cause, cure string }{
+		{"", "hello", "db:27017", "does not answer the hello", "hangs"},
+		{"loadBalanced=true", "hello", "db:27017", "does not answer the hello", "hangs"},
+		{"tls=true", "tls", "db:27017", "does not answer the first message of TLS", "hung"},
+		{"proxyHost=db", "proxy", "db:1080", "does not answer in time", "proxyPort"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			look(t, "mongodb://db/?"+c.options, there, mute).expect(t, Unreachable, c.stage, c.server, c.cause, c.cure)
+		})
+	}
 }
 
 // never opens a socket to somewhere where packets are dropped.

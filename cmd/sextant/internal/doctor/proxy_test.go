@@ -83,7 +83,6 @@ func TestDoctorNamesTheProxyThatGivesNoWay(t *testing.T) {
 	}{
 		{"dead", closedPort(t), "", false, "nothing accepts connections at the SOCKS5 proxy", "proxyHost"},
 		{"no such name", "proxy.nowhere:1080", "", false, "does not resolve", "proxyHost"},
-		{"silent", listen(t, silence), "", false, "does not answer in time", "proxyPort"},
 		{"hangs up", listen(t, hangUp), "", false, "EOF", "proxyHost"},
 		{"an HTTP server", listen(t, says("HTTP/1.1 400 Bad Request\r\n\r\n")), "", false, "an HTTP server", "proxyHost"},
 		{"another protocol", listen(t, says("SSH-2.0-OpenSSH_9.6\r\n")), "", false, "no SOCKS5 proxy", "proxyHost"},

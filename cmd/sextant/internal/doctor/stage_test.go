@@ -198,7 +198,7 @@ func (z zone) LookupTXT(ctx context.Context, name string) ([]string, error) {
 	return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
 }
 
-// look examines with a time limit of 5 s and a DNS that knows localhost and more.
+// look examines with a time limit of 10 s, so that a tenth of it is enough on a busy machine, and a DNS that knows localhost and more.
 func look(t *testing.T, uri string, more zone, open dialFunc) *Diagnosis {
 	t.Helper()
 	if more.hosts == nil {
@@ -208,7 +208,7 @@ func look(t *testing.T, uri string, more zone, open dialFunc) *Diagnosis {
 	if open == nil {
 		open = new(net.Dialer).DialContext
 	}
-	d := Examine(t.Context(), uri, 5*time.Second, &World{Resolver: more, Open: open})
+	d := Examine(t.Context(), uri, 10*time.Second, &World{Resolver: more, Open: open})
 	for _, f := range d.Findings {
 		if f.Cause == "" || f.Cure == "" || f.Stage == "" {
 			t.Errorf("a finding lacks something: %+v", f)
