@@ -61,6 +61,9 @@ func (b *balanced) client(t *testing.T, cfg *sextant.Config) *sextant.Client {
 	t.Helper()
 	c := *cfg
 	c.Dial = b.dial
+	if b.set.TLSConfig() != nil {
+		c.TLS, c.TLSConfig = true, b.set.TLSConfig()
+	}
 	return must[*sextant.Client](t)(sextant.ConnectConfig(t.Context(), &c))
 }
 
@@ -68,7 +71,7 @@ func (b *balanced) client(t *testing.T, cfg *sextant.Config) *sextant.Client {
 func (b *balanced) fill(t *testing.T, cfg *sextant.Config) {
 	t.Helper()
 	other := *cfg
-	other.Monitor, other.AppName, other.MaxPoolSize, other.MinPoolSize = nil, "other", nil, 0
+	other.Monitor, other.Logger, other.AppName, other.MaxPoolSize, other.MinPoolSize = nil, nil, "other", nil, 0
 	cl := b.client(t, &other)
 	defer cl.Close(context.Background())
 	for i := range 3 {

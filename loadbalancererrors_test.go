@@ -222,64 +222,50 @@ func TestCommandStartedSucceededFailedAndPoolClearedEventsIncludeServiceId(t *te
 	})
 }
 
+// The logging cases: service-id of the command logging specification, "topology lifecycle" of SDAM logging, "a successful
+// operation - load balanced cluster" of server selection logging.
 func TestLogOfALoadBalancedClientNamesServices(t *testing.T) {
-	log := &serviceLog{}
+	var log records
 	behindALoadBalancer(t, func(o *replset.Options, c *sextant.Config) {
 		withoutRetries(o, c)
-		c.Logger = slog.New(log)
+		c.Logger = slog.New(&log)
 	}, func(t *testing.T, b *balanced) {
+		log.clear()
 		if err := b.lb.Route(1); err != nil {
 			t.Fatal(err)
 		}
-		log.take()
 		b.fail(t, replset.FailCommand{Commands: []string{"insert"}, CloseConnection: true, Times: 1})
 		_ = b.insert(t)
 		_ = b.insert(t)
 		b.cl.Close(t.Context())
 		id := b.lb.ServiceIDs()[1].Hex()
-		got := log.take()
 		for _, message := range []string{"Command started", "Command failed", "Command succeeded", "Connection pool cleared"} {
-			if got[message] != id {
-				t.Errorf("%s: serviceId %q", message, got[message])
+			if got := log.of(message); len(got) == 0 || got[0].attrs["serviceId"] != id {
+				t.Errorf("%s: %v", message, got)
 			}
 		}
-		if v, ok := got["Connection checked out"]; !ok || v != "" {
-			t.Errorf("a connection's record: %q, %v", v, ok)
+		if got := log.of("Connection checked out"); len(got) == 0 || got[0].attrs["serviceId"] != nil {
+			t.Errorf("a connection's records: %v", got)
+		}
+		var topology, selection []string
+		for _, r := range log.all() {
+			switch r.attrs["component"] {
+			case "topology":
+				topology = append(topology, r.message)
+			case "serverSelection":
+				selection = append(selection, r.message)
+			}
+		}
+		if want := []string{
+			"Starting topology monitoring", "Topology description changed", "Starting server monitoring", "Topology description changed",
+			"Stopped server monitoring", "Topology description changed", "Stopped topology monitoring",
+		}; !slices.Equal(topology, want) {
+			t.Errorf("topology: %q", topology)
+		}
+		if want := []string{"Server selection started", "Server selection succeeded"}; len(selection) < 4 || !slices.Equal(selection[:2], want) {
+			t.Errorf("selection: %q", selection)
 		}
 	})
-}
-
-// serviceLog keeps the serviceId of each kind of record.
-type serviceLog struct {
-	mu sync.Mutex
-	of map[string]string // guarded by mu
-}
-
-func (l *serviceLog) take() map[string]string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	out := l.of
-	l.of = map[string]string{}
-	return out
-}
-
-func (l *serviceLog) Enabled(context.Context, slog.Level) bool { return true }
-func (l *serviceLog) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l *serviceLog) WithGroup(string) slog.Handler            { return l }
-func (l *serviceLog) Handle(_ context.Context, r slog.Record) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.of == nil {
-		l.of = map[string]string{}
-	}
-	l.of[r.Message] = ""
-	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == "serviceId" {
-			l.of[r.Message] = a.Value.String()
-		}
-		return true
-	})
-	return nil
 }
 
 func TestOperationsAgainstNonLoadBalancedClustersFailIfURIContainsLoadBalancedTrue(t *testing.T) {
@@ -328,6 +314,9 @@ func TestClientSaysSensibleThingsAboutALoadBalancer(t *testing.T) {
 		h := b.cl.Hosts()
 		if m := h.Members[0]; h.Kind != event.LoadBalanced || len(h.Members) != 1 || m.Kind != event.LoadBalancer || m.Address != "lb:27017" || m.Pool.Services != 1 {
 			t.Errorf("%v", h)
+		}
+		if err := b.cl.Quarantine("lb", "slow"); err == nil || !strings.Contains(err.Error(), "load balancer") {
+			t.Errorf("the only way is left out: %v", err)
 		}
 		if _, err := b.cl.Pin(t.Context(), readpref.Secondary()); err != nil {
 			t.Error(err)
@@ -393,6 +382,45 @@ func TestWritesGoOnThroughAFailoverBehindALoadBalancer(t *testing.T) {
 		}
 		if n, err := b.coll.CountDocuments(t.Context(), bson.D{{Key: "x", Value: 1}}); err != nil || n != 20 {
 			t.Errorf("%d documents, %v", n, err)
+		}
+	})
+}
+
+func TestLoadBalancerIsReachedByTLSWithALoginAndIdleConnections(t *testing.T) {
+	behindALoadBalancer(t, func(o *replset.Options, c *sextant.Config) {
+		withPassword(o, c)
+		o.TLS = &replset.TLS{}
+		c.MinPoolSize = 3
+	}, func(t *testing.T, b *balanced) {
+		if err := b.cl.WaitReady(t.Context(), sextant.Want{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if s := b.cl.Hosts().Members[0].Pool; s.Idle != 3 || s.Services != 2 {
+			t.Errorf("%+v", s)
+		}
+		if err := b.insert(t); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What hello says of the sessions' time counts for one service alone, and is passed over.
+func TestSessionsBehindALoadBalancerDoNotExpire(t *testing.T) {
+	var ids []string
+	behindALoadBalancer(t, func(_ *replset.Options, c *sextant.Config) {
+		c.Monitor.CommandStarted = func(_ context.Context, e *event.CommandStartedEvent) {
+			ids = append(ids, e.Command.Lookup("lsid").String())
+		}
+	}, func(t *testing.T, b *balanced) {
+		for range 2 {
+			if err := b.insert(t); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+		}
+		if len(ids) != 2 || ids[0] != ids[1] || ids[0] == "" {
+			t.Errorf("sessions %q", ids)
 		}
 	})
 }

@@ -11,13 +11,16 @@ import (
 // answers and yet must not be used: a disk that fails, a version under suspicion. If it is the primary, or becomes it, writes
 // wait in vain until it is released. The member stays out, also if it leaves the set and comes back, until Release.
 //
-// The address is that of Hosts; one that is not there is an error.
+// The address is that of Hosts; one that is not there is an error, and so is a load balancer.
 func (cl *Client) Quarantine(address, reason string) error {
 	if err := cl.ready("Quarantine", ""); err != nil {
 		return err
 	}
 	if err := cl.checkAddress("Quarantine", address); err != nil {
 		return err
+	}
+	if given(cl.cfg.LoadBalanced) {
+		return argument("Quarantine", "", "behind a load balancer there is no other member to go to")
 	}
 	if reason == "" {
 		reason = "no reason given"

@@ -144,7 +144,7 @@ type Topology struct {
 	Members               []Member
 	Seeds                 []string
 	CompatError           string // why no operation is possible: a member speaks no wire version that the client speaks
-	SessionTimeoutMinutes int64  // -1 if sessions are not possible
+	SessionTimeoutMinutes int64  // -1 if sessions are not possible, or behind a load balancer, where they always are
 }
 
 // Member finds a member by its address.

@@ -43,19 +43,19 @@ func (l *Line) leave(pc *pool.Conn) {
 }
 
 // Usable says whether the connection can carry a further command. The reply to a call that was given up is waited for first,
-// as long as ctx lasts.
+// for a second at most and half of the time that ctx leaves. One that does not come breaks the connection.
 func (l *Line) Usable(ctx context.Context) bool {
 	if l.conn.Owes() && !l.conn.Broken() {
-		until, limited := ctx.Deadline()
-		if most := time.Now().Add(lineDrain); !limited || until.After(most) {
-			until = most
+		wait := lineDrain
+		if end, limited := ctx.Deadline(); limited {
+			wait = min(wait, time.Until(end)/2)
 		}
-		_ = l.conn.Drain(until) // or it is broken
+		_ = l.conn.Drain(time.Now().Add(wait)) // or it is broken
 	}
 	return !l.conn.Broken()
 }
 
-// lineDrain is how long a late reply is waited for.
+// lineDrain is how long a late reply is waited for at most.
 const lineDrain = time.Second
 
 // Release gives the connection back. A broken one is closed. Nil, and a second call, do nothing.
