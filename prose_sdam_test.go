@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -54,6 +55,39 @@ func (b *bubble) fail(t *testing.T, member int, f replset.FailCommand) {
 func (b *bubble) insert(t *testing.T) error {
 	_, err := b.orders().InsertOne(t.Context(), bson.D{})
 	return err
+}
+
+// A client that polls learns from the hello of a connection of its own that a member has changed its state, long before the
+// next heartbeat (server monitoring, "clients update the topology from each handshake").
+func TestHelloOfANewConnectionUpdatesTheTopology(t *testing.T) {
+	inBubble(t, func(o *replset.Options, c *sextant.Config) {
+		primaryFirst(o)
+		c.ServerMonitoringMode, c.HeartbeatFrequency = "poll", time.Hour
+	}, func(t *testing.T, b *bubble) {
+		b.settle(t)
+		if err := b.set.StepDown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if kind := b.member(0).Kind; kind != event.RSPrimary {
+			t.Fatalf("the client knows of it already: %v", kind)
+		}
+		there := func(all []event.Member) []event.Member {
+			return slices.DeleteFunc(slices.Clone(all), func(m event.Member) bool { return m.Address != b.set.Member(0).Addr() })
+		}
+		var wg sync.WaitGroup
+		for range 5 { // more than there are connections
+			wg.Go(func() {
+				_, err := b.orders().FindOne(t.Context(), bson.D{}, sextant.FindOneOptions{ReadPreference: readpref.Nearest(), Selector: there})
+				if err != nil && !errors.Is(err, sextant.ErrNoDocuments) {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if kind := b.member(0).Kind; kind != event.RSSecondary {
+			t.Errorf("the client takes the member for %v", kind)
+		}
+	})
 }
 
 // beatsOf are the heartbeat events of a type of a member since a moment.

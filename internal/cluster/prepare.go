@@ -10,8 +10,8 @@ import (
 // once, beside its monitor's first check: the first operation of a client takes two round trips, three with a login, and not
 // three and four. What is not taken is closed.
 //
-// The hello of such a connection is not reported to the topology: the monitor's is under way at the same time, and the
-// specification wants heartbeats to tell before pools become ready.
+// The hello of such a connection is not reported to the topology, though that is allowed (see heard): the monitor's is under way
+// at the same time and no later, and a prose test of SDAM wants a heartbeat to be told before the pool becomes ready.
 
 // prepare dials the members that may turn out to be wanted.
 func (v *view) prepare(w topology.Want) {

@@ -96,17 +96,22 @@ func (s *Server) open(ctx context.Context, greeted func(bson.ObjectID)) (*conn.C
 	if err != nil {
 		return nil, err
 	}
-	s.heal(sock)
+	s.heard(sock)
 	return sock, nil
 }
 
-// heal takes back that connections to the member fail, now that one has succeeded.
-func (s *Server) heal(sock *conn.Conn) {
+// heard tells what the hello of a new connection is news of (server monitoring, "clients update the topology from each
+// handshake"): that connections to the member succeed again, or that its state has changed since its monitor last heard of it.
+// A member that no monitor has heard of stays for its monitor, since its heartbeat must be told before its pool is ready (SDAM
+// prose tests, "connection pool management"); so does one that may have begun anew, since of words of two processes none is
+// known to be the newer one.
+func (s *Server) heard(sock *conn.Conn) {
 	d := s.c.Description().Server(s.addr)
-	if d == nil || d.PoolErr == nil {
+	if d == nil || d.PoolErr == nil && (!d.Kind.Known() || !d.TopologyVersion.Set) {
 		return
 	}
-	if now, err := topology.ParseHello(s.addr, sock.Hello(), -1, time.Now()); err == nil {
+	now, err := topology.ParseHello(s.addr, sock.Hello(), -1, time.Now())
+	if err == nil && (d.PoolErr != nil || d.TopologyVersion.Before(now.TopologyVersion)) {
 		s.c.report(topology.HelloReply{Server: now, FromPool: true})
 	}
 }

@@ -38,6 +38,11 @@ func (v TopologyVersion) compare(o TopologyVersion) int {
 	return 0
 }
 
+// Before says whether both are words of one process and o is the newer one.
+func (v TopologyVersion) Before(o TopologyVersion) bool {
+	return v.Set && o.Set && v.ProcessID == o.ProcessID && v.Counter < o.Counter
+}
+
 // Server is what one server told about itself, or why it told nothing. It never changes.
 type Server struct {
 	Addr string // as the topology names it: lower case, with port
