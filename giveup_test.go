@@ -55,8 +55,9 @@ func TestGivenUpFindsCostNoConnection(t *testing.T) {
 	})
 }
 
-// The one connection of the pool drains; who comes next does not wait for that longer than for a new one.
-func TestNextOperationDoesNotWaitForALateReply(t *testing.T) {
+// The one connection of the pool drains; who comes next waits for that no longer than late replies commonly take, a tenth of a
+// second while nobody knows, and then for a new one.
+func TestNextOperationWaitsForALateReplyNoLongerThanItIsWorth(t *testing.T) {
 	inSet(t, func(c *sextant.Config) { c.MaxPoolSize = new(1) }, func(t *testing.T, b *bubble) {
 		if err := b.insert(t); err != nil {
 			t.Fatal(err)
@@ -71,7 +72,7 @@ func TestNextOperationDoesNotWaitForALateReply(t *testing.T) {
 		if err := b.insert(t); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(start); took > 5*time.Millisecond {
+		if took := time.Since(start); took > 105*time.Millisecond {
 			t.Errorf("the next operation took %v", took)
 		}
 		if s := b.member(0).Pool; s.Total != 1 || s.Draining != 0 {
