@@ -231,7 +231,7 @@ func TestRolledBackMemberKeepsTheRightFile(t *testing.T) {
 
 // TestWipedMemberCopiesEverythingIntoItsFile: and has it after the next kill.
 func TestWipedMemberCopiesEverythingIntoItsFile(t *testing.T) {
-	set := Run(t, Options{Members: 3, Dir: t.TempDir(), OplogEntries: 10, ElectionTimeout: 300 * time.Millisecond})
+	set := Run(t, Options{Members: 3, Dir: t.TempDir(), OplogEntries: 10, ElectionTimeout: 5 * time.Second, HeartbeatInterval: 60 * time.Millisecond})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	client := clientOf(t, set.URI())

@@ -138,10 +138,11 @@ func (c *memoryConn) Write(b []byte) (int, error) { return c.out.write(b) }
 func (c *memoryConn) LocalAddr() net.Addr         { return c.local }
 func (c *memoryConn) RemoteAddr() net.Addr        { return c.remote }
 
-// Close ends both directions: the other end reads what is buffered, then EOF.
+// Close ends both directions: the other end reads what is buffered, then EOF. Writing ends first: who reads here and learns
+// of the end has nothing to say any more, as on a socket.
 func (c *memoryConn) Close() error {
-	c.in.shut(true)
 	c.out.shut(false)
+	c.in.shut(true)
 	return nil
 }
 

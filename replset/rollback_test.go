@@ -144,28 +144,31 @@ func dialIDs(t *testing.T, s *Set, i int) []string {
 }
 
 func TestRollbackWritesAFileBelowTheDataFolder(t *testing.T) {
-	dir := t.TempDir()
-	s := Run(t, Options{Members: 3, Dir: dir, ElectionTimeout: 300 * time.Millisecond})
-	wantLost(t, s.RolledBack(loseWrites(t, s, nil)))
-	files, err := filepath.Glob(filepath.Join(dir, "rollback", "t.c", "*.bson"))
-	if err != nil || len(files) != 1 {
-		t.Fatalf("files %v, %v", files, err)
-	}
-	data, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for len(data) > 4 {
-		size := int(data[0]) | int(data[1])<<8 | int(data[2])<<16
-		if err := bson.Raw(data[:size]).Validate(); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		s := named(t, 3, Options{Dir: dir})
+		defer s.Close()
+		wantLost(t, s.RolledBack(loseWrites(t, s, nil)))
+		files, err := filepath.Glob(filepath.Join(dir, "rollback", "t.c", "*.bson"))
+		if err != nil || len(files) != 1 {
+			t.Fatalf("files %v, %v", files, err)
+		}
+		data, err := os.ReadFile(files[0])
+		if err != nil {
 			t.Fatal(err)
 		}
-		data, n = data[size:], n+1
-	}
-	if n != 2 {
-		t.Errorf("%d documents in the file; two were lost, and a deletion", n)
-	}
+		n := 0
+		for len(data) > 4 {
+			size := int(data[0]) | int(data[1])<<8 | int(data[2])<<16
+			if err := bson.Raw(data[:size]).Validate(); err != nil {
+				t.Fatal(err)
+			}
+			data, n = data[size:], n+1
+		}
+		if n != 2 {
+			t.Errorf("%d documents in the file; two were lost, and a deletion", n)
+		}
+	})
 }
 
 // TestRollbackOfANamespaceWithALongNameEnds: sixty letters of Cyrillic are 360 bytes in an escaped name.
@@ -196,42 +199,47 @@ func TestRollbackOfANamespaceWithALongNameEnds(t *testing.T) {
 
 // TestMemberThatCannotKeepAsideEnds: what it was to take back is still in its file, and is kept aside when that can be.
 func TestMemberThatCannotKeepAsideEnds(t *testing.T) {
-	dir := t.TempDir()
-	var log lockedBuffer
-	s := Run(t, Options{Members: 3, Dir: dir, ElectionTimeout: 300 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	old := primaryIndex(t, s)
-	c := dialRaw(t, s, old, "app")
-	c.must(t, "t", insert("kept", w(3)))
-	if err := os.WriteFile(filepath.Join(dir, "rollback"), nil, 0o600); err != nil { // where the folder should be
-		t.Fatal(err)
-	}
-	if err := s.Partition([]int{old}, slices.DeleteFunc([]int{0, 1, 2}, func(i int) bool { return i == old })); err != nil {
-		t.Fatal(err)
-	}
-	c.must(t, "t", bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: "lost"}}}},
-		{Key: "writeConcern", Value: bson.D{{Key: "w", Value: 1}, {Key: "j", Value: true}}}})
-	within(t, 5*time.Second, "another primary", func() bool { q := s.Primary(); return q != nil && q.Index() != old })
-	d := dialRaw(t, s, primaryIndex(t, s), "app")
-	d.must(t, "t", insert("new", majority()))
-	s.Heal()
-	within(t, 10*time.Second, "the member's end", func() bool { return s.Member(old).State() == "DOWN" })
-	if n := strings.Count(log.String(), "cannot be kept aside"); n != 1 {
-		t.Errorf("%d lines say so:\n%s", n, log.String())
-	}
-	if err := s.AwaitReplication(t.Context()); err != nil { // of the others
-		t.Error(err)
-	}
-	if err := os.Remove(filepath.Join(dir, "rollback")); err != nil {
-		t.Fatal(err)
-	}
-	for _, step := range []func(int) error{s.Kill, s.Restart} {
-		if err := step(old); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		var log lockedBuffer
+		s := named(t, 3, Options{Dir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		defer s.Close()
+		old := primaryIndex(t, s)
+		c := dialRaw(t, s, old, "app")
+		defer c.nc.Close()
+		c.must(t, "t", insert("kept", w(3)))
+		if err := os.WriteFile(filepath.Join(dir, "rollback"), nil, 0o600); err != nil { // where the folder should be
 			t.Fatal(err)
 		}
-	}
-	within(t, 10*time.Second, "rollback", func() bool { return len(s.RolledBack(old)) == 1 })
-	if id, _ := s.RolledBack(old)[0].ID.StringValueOK(); id != "lost" {
-		t.Errorf("kept aside: %v", s.RolledBack(old))
-	}
-	d.must(t, "t", insert("last", w(3)))
+		if err := s.Partition([]int{old}, slices.DeleteFunc([]int{0, 1, 2}, func(i int) bool { return i == old })); err != nil {
+			t.Fatal(err)
+		}
+		c.must(t, "t", bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: "lost"}}}},
+			{Key: "writeConcern", Value: bson.D{{Key: "w", Value: 1}, {Key: "j", Value: true}}}})
+		within(t, 5*time.Second, "another primary", func() bool { q := s.Primary(); return q != nil && q.Index() != old })
+		d := dialRaw(t, s, primaryIndex(t, s), "app")
+		defer d.nc.Close()
+		d.must(t, "t", insert("new", majority()))
+		s.Heal()
+		within(t, 10*time.Second, "the member's end", func() bool { return s.Member(old).State() == "DOWN" })
+		if n := strings.Count(log.String(), "cannot be kept aside"); n != 1 {
+			t.Errorf("%d lines say so:\n%s", n, log.String())
+		}
+		if err := s.AwaitReplication(t.Context()); err != nil { // of the others
+			t.Error(err)
+		}
+		if err := os.Remove(filepath.Join(dir, "rollback")); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []func(int) error{s.Kill, s.Restart} {
+			if err := step(old); err != nil {
+				t.Fatal(err)
+			}
+		}
+		within(t, 10*time.Second, "rollback", func() bool { return len(s.RolledBack(old)) == 1 })
+		if id, _ := s.RolledBack(old)[0].ID.StringValueOK(); id != "lost" {
+			t.Errorf("kept aside: %v", s.RolledBack(old))
+		}
+		d.must(t, "t", insert("last", w(3)))
+	})
 }

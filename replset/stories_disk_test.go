@@ -42,6 +42,7 @@ func (w *world) powerOff(ctx context.Context, who, writes int) error {
 // caught. As building takes
 // longer than telling, nothing is built unless SEXTANT_FORGETFUL is set, as make stories does; the copy is made always.
 func TestStoriesOnDisksThatForgetLoseNothingSynced(t *testing.T) {
+	t.Parallel()
 	n := number("SEXTANT_FORGETFUL", 0)
 	mod := forgetfulBolt(t)
 	careless := []mutant{

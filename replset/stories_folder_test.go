@@ -15,6 +15,7 @@ import (
 // takes what was not synced, and at the end the set is closed and started again. See TestStoriesOnDisksThatForget for
 // power failures.
 func TestStoriesInFoldersLoseNothingSynced(t *testing.T) {
+	t.Parallel()
 	first, n := number("SEXTANT_STORY", 1), number("SEXTANT_FOLDERS", 24)
 	if raceEnabled && os.Getenv("SEXTANT_FOLDERS") == "" {
 		n /= 3

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +17,7 @@ const enough = 200
 // TestStoriesCatchASetThatMisbehaves breaks the set in every way that it can be broken, and tells stories until one of
 // the promises in question is seen to be broken. What a story says of a fault that is none of its business does not count.
 func TestStoriesCatchASetThatMisbehaves(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	t.Parallel()
 	for fault, promises := range map[Fault][]string{
 		LostWrite:        {keeps},   // acknowledges before a majority has it
 		TwoVotes:         {oneHead}, // votes twice in a term
@@ -58,6 +57,7 @@ var mutants = []mutant{
 // Building takes longer than telling: without SEXTANT_MUTANTS=1, which make stories sets, it does so with the first mutant
 // alone, and only sees to it that the lines of the others are still there to be changed.
 func TestStoriesCatchADriverThatMisbehaves(t *testing.T) {
+	t.Parallel()
 	all := number("SEXTANT_MUTANTS", 0) > 0
 	for i, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
