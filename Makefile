@@ -1,7 +1,7 @@
 # The habits of this house; CI calls the same targets.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: check format vet static test conformance vectors interop demo fuzz bench kills cpus stories
+.PHONY: check format vet static test conformance vectors interop official demo fuzz bench kills cpus stories
 
 check: format vet static test
 
@@ -34,6 +34,9 @@ vectors: # answers recorded from a real server, counted by operator
 interop: # strangers against the embedded set: a module of its own; installs those that are not there
 	interop/install.sh
 	cd interop && go test -race -count=1 ./...
+
+official: # the official Go driver's own runner of the unified tests against the embedded set; its count may only rise
+	cd interop && go run ./official
 
 bench: # package bson beside the official one; fails under a promised floor
 	cd bench && go run . -check

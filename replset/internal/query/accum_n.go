@@ -189,6 +189,9 @@ func (t *topN) Result() bson.RawValue {
 		}
 		out = append(out, o)
 	}
+	if t.single && len(out) == 0 {
+		return bson.NullValue()
+	}
 	if t.single {
 		return out[0]
 	}

@@ -311,6 +311,12 @@ func stageFor(name string) parseStage {
 		return parseUnion
 	case "$documents":
 		return parseDocuments
+	case "$setWindowFields":
+		return parseSetWindowFields
+	case "$densify":
+		return parseDensify
+	case "$fill":
+		return parseFill
 	}
 	return nil
 }
