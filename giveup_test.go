@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,6 +54,60 @@ func TestGivenUpFindsCostNoConnection(t *testing.T) {
 		}
 		if n := len(b.log.pools(event.PendingResponseSucceeded, addr, b.start)); n != 20 {
 			t.Errorf("%d late replies were drained", n)
+		}
+	})
+}
+
+// stalled is a connection that takes nothing while it is told so.
+type stalled struct {
+	net.Conn
+	stall *atomic.Bool
+}
+
+func (s stalled) Write(b []byte) (int, error) {
+	if s.stall.Load() {
+		time.Sleep(time.Second)
+		return 0, os.ErrDeadlineExceeded
+	}
+	return s.Conn.Write(b)
+}
+
+// The deadline passes before the first byte of a command is sent: that is the caller's affair, and neither the connection nor
+// the pool nor what the client thinks of the member changes.
+func TestDeadlineBeforeTheFirstByteHarmsNeitherPoolNorMember(t *testing.T) {
+	var stall atomic.Bool
+	inSet(t, func(c *sextant.Config) {
+		dial := c.Dial
+		c.MaxPoolSize = new(1)
+		c.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			nc, err := dial(ctx, network, addr)
+			return stalled{nc, &stall}, err
+		}
+	}, func(t *testing.T, b *bubble) {
+		if err := b.insert(t); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second) // what the start has changed is older
+		addr, now := b.set.Member(0).Addr(), time.Now()
+		stall.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := b.orders().InsertOne(ctx, bson.M{})
+		stall.Store(false)
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "before anything was sent") {
+			t.Errorf("the insert ended with %v", err)
+		}
+		if err := b.insert(t); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		for _, kind := range []event.PoolEventType{event.PoolCleared, event.ConnectionClosed, event.ConnectionCreated, event.PendingResponseStarted} {
+			if n := len(b.log.pools(kind, addr, now)); n > 0 {
+				t.Errorf("%d events %s", n, kind)
+			}
+		}
+		if changes := b.memberEvents(0, now); len(changes) > 0 || b.member(0).LastError != nil {
+			t.Errorf("the member changed: %v, %v", changes, b.member(0).LastError)
 		}
 	})
 }
