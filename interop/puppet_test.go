@@ -22,9 +22,9 @@ import (
 // ...}}. The first line says who is ready, and in what version.
 type stranger struct {
 	name    string
-	options string // of the connection string, beside those that all are given
-	ascii   bool   // it cannot prepare passwords that are not ASCII
-	leaks   bool   // it hands on some network errors in place of repeating the write
+	options string   // of the connection string, beside those that all are given
+	ascii   bool     // it cannot prepare passwords that are not ASCII
+	leaks   []string // what is in errors that it hands on in place of repeating the write
 	start   func(t *testing.T, uri string) (in io.WriteCloser, out io.Reader)
 }
 

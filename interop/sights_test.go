@@ -21,19 +21,30 @@ func (p *puppet) discovers(set *replset.Set) {
 			p.t.Fatal(err)
 		}
 		var others []string
+		primary := p.primary(set)
 		for _, m := range set.Members() {
-			if m != set.Primary() {
+			if m != primary {
 				others = append(others, m.Addr())
 			}
 		}
 		slices.Sort(others)
-		if seen.Primary == set.Primary().Addr() && slices.Equal(seen.Secondaries, others) {
+		if seen.Primary == primary.Addr() && slices.Equal(seen.Secondaries, others) {
 			return
 		}
 		if time.Now().After(deadline) {
-			p.t.Fatalf("the client sees %+v; the primary is %s", seen, set.Primary().Addr())
+			p.t.Fatalf("the client sees %+v; the primary is %s", seen, primary.Addr())
 		}
 	}
+}
+
+// primary waits for a primary: on a busy machine even a set that nobody troubles may elect one anew.
+func (p *puppet) primary(set *replset.Set) *replset.Member {
+	p.t.Helper()
+	m, err := set.WaitPrimary(p.t.Context())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return m
 }
 
 // counts is how often each member has run a command for a client.
@@ -44,23 +55,28 @@ func counts(set *replset.Set, app, command string) (out []int64) {
 	return out
 }
 
+func sum(list []int64) (n int64) {
+	for _, one := range list {
+		n += one
+	}
+	return n
+}
+
 // readsInBatches reads 500 documents in batches, by find and by aggregate: they come once each and in order, and the set
 // saw the batches asked for.
 func (p *puppet) readsInBatches(set *replset.Set, app string) {
 	p.t.Helper()
-	var docs, all []string
+	var docs []string
 	for i := range 500 {
 		docs = append(docs, fmt.Sprintf(`{"_id":%d,"n":[%d]}`, i, i))
 	}
-	all = docs
 	step{do: `{"op":"insertMany","collection":"numbers","documents":[` + strings.Join(docs, ",") + `]}`, want: `500`}.check(p)
-	list := "[" + strings.Join(all, ",") + "]"
-	at := set.Primary().Index()
-	before := counts(set, app, "getMore")[at]
+	list := "[" + strings.Join(docs, ",") + "]"
+	before := sum(counts(set, app, "getMore"))
 	step{do: `{"op":"find","collection":"numbers","sort":{"_id":1},"batchSize":37}`, want: list}.check(p)
-	found := counts(set, app, "getMore")[at]
+	found := sum(counts(set, app, "getMore"))
 	step{do: `{"op":"aggregate","collection":"numbers","pipeline":[{"$sort":{"_id":1}}],"batchSize":50}`, want: list}.check(p)
-	aggregated := counts(set, app, "getMore")[at]
+	aggregated := sum(counts(set, app, "getMore"))
 	if found-before < 500/37 || aggregated-found < 500/50-1 {
 		p.t.Errorf("%d batches beyond the first of 37 documents, %d of 50", found-before, aggregated-found)
 	}
@@ -72,7 +88,7 @@ func (p *puppet) reachesWhomItNames(set *replset.Set, app string) {
 	if err := set.AwaitReplication(p.t.Context()); err != nil {
 		p.t.Fatal(err)
 	}
-	primary := set.Primary()
+	primary := p.primary(set)
 	is := func(m *replset.Member, tags ...string) bool {
 		for i := 0; i < len(tags); i += 2 {
 			if m.Tags()[tags[i]] != tags[i+1] {
@@ -117,7 +133,7 @@ func (p *puppet) reachesWhomItNames(set *replset.Set, app string) {
 // what was acknowledged is there, once.
 func (p *puppet) survives(s stranger, what string, set *replset.Set, happen func(primary int) error) {
 	p.t.Helper()
-	before := set.Primary()
+	before := p.primary(set)
 	step{do: `{"op":"deleteMany","collection":"log","filter":{}}`}.check(p)
 	happened := make(chan error, 1)
 	left, n := 30, 0
@@ -150,7 +166,7 @@ func (p *puppet) acknowledges(s stranger, n, sum int, write string) {
 	if a.Error == nil {
 		return
 	}
-	if network := strings.Contains(a.Error.Message, "ECONNRESET") || strings.Contains(a.Error.Message, "MongoNetworkError"); !s.leaks || !network {
+	if !slices.ContainsFunc(s.leaks, func(text string) bool { return strings.Contains(a.Error.Message, text) }) {
 		p.t.Fatalf("%s: %+v", write, *a.Error)
 	}
 	p.t.Logf("known to happen: %s: %s", write, a.Error.Message)

@@ -32,7 +32,7 @@ var passwords = map[string]string{"ann": "p@ss:w/örd\u00a0%", "asa": "p@ss:w/or
 // set starts three members with tags: two in the east, of which one on disks of its own, one in the west.
 func (w way) set(t *testing.T) *replset.Set {
 	t.Helper()
-	o := replset.Options{Members: 3, ElectionTimeout: 600 * time.Millisecond, Config: []replset.MemberOptions{
+	o := replset.Options{Members: 3, ElectionTimeout: 2 * time.Second, Config: []replset.MemberOptions{
 		{Tags: map[string]string{"dc": "east", "disk": "fast"}}, {Tags: map[string]string{"dc": "east", "disk": "slow"}}, {Tags: map[string]string{"dc": "west"}}}}
 	if w.mechanism != "" {
 		for name, password := range passwords {
@@ -78,8 +78,11 @@ func TestStrangersPlayTheScenario(t *testing.T) {
 				p.reachesWhomItNames(set, s.name)
 				stepDown := func(int) error { return set.StepDown(context.Background()) }
 				p.survives(s, "a step-down", set, stepDown)
-				dead := set.Primary().Index()
-				p.survives(s, "a killed primary", set, set.Kill)
+				var dead int
+				p.survives(s, "a killed primary", set, func(primary int) error {
+					dead = primary
+					return set.Kill(primary)
+				})
 				if err := set.Restart(dead); err != nil {
 					t.Fatal(err)
 				}
