@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -85,12 +86,24 @@ type source struct {
 	fset      *token.FileSet
 }
 
-// sources parses every Go file of the root module; the modules nested in it have rules of their own.
+// sources are all Go files of the root module; the modules nested in it have rules of their own.
 func sources(t *testing.T) []source {
 	t.Helper()
-	var out []source
+	out, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out) < 2 {
+		t.Fatalf("found %d Go files: the walk is broken", len(out))
+	}
+	return out
+}
+
+var parsed = sync.OnceValues(parse)
+
+func parse() (out []source, err error) {
 	fset := token.NewFileSet()
-	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -111,13 +124,7 @@ func sources(t *testing.T) []source {
 		out = append(out, source{pkg: path.Dir(p), file: p, test: strings.HasSuffix(p, "_test.go"), ast: f, fset: fset})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(out) < 2 {
-		t.Fatalf("found %d Go files: the walk is broken", len(out))
-	}
-	return out
+	return out, err
 }
 
 func hasFile(dir, name string) bool {

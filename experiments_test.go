@@ -97,15 +97,15 @@ func TestExperimentAStepDown(t *testing.T) {
 				go b.set.StepDown(t.Context())
 				b.await(t, 5*time.Second, "an election", b.primaryOtherThan(old.Index()))
 				elected := time.Now()
-				time.Sleep(600 * time.Millisecond)
-				stop()
-				first := w.firstAfter(t, elected)
-				t.Logf("a new primary %v after the step-down began; the first good write %v later (recorded: 2 ms), slowest write %v, %d errors",
-					elected.Sub(down), first, w.slowest, len(w.failed))
 				most := 2 * time.Millisecond
 				if mode == "poll" { // the least interval between two checks of a member
 					most = 501 * time.Millisecond
 				}
+				time.Sleep(most + 98*time.Millisecond)
+				stop()
+				first := w.firstAfter(t, elected)
+				t.Logf("a new primary %v after the step-down began; the first good write %v later (recorded: 2 ms), slowest write %v, %d errors",
+					elected.Sub(down), first, w.slowest, len(w.failed))
 				if first > most || len(w.failed) > 0 {
 					t.Errorf("the first good write %v after the election, errors %v", first, w.failed)
 				}

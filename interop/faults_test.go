@@ -24,16 +24,16 @@ func TestOfficialDriverCountsExactlyThroughFaults(t *testing.T) {
 	counters := official(t, set).Database("interop").Collection("counters", options.Collection().SetWriteConcern(writeconcern.Majority()))
 	var stop atomic.Bool
 	var wg sync.WaitGroup
-	var low, high [4]int
+	var low, high [4]atomic.Int64
 	for g := range low {
 		if _, err := counters.InsertOne(ctx, bson.D{{Key: "_id", Value: g}, {Key: "n", Value: 0}}); err != nil {
 			t.Fatal(err)
 		}
 		wg.Go(func() {
 			for !stop.Load() {
-				high[g]++
+				high[g].Add(1)
 				if _, err := counters.UpdateByID(ctx, g, bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}); err == nil {
-					low[g]++
+					low[g].Add(1)
 				}
 				time.Sleep(time.Millisecond)
 			}
@@ -62,7 +62,9 @@ func TestOfficialDriverCountsExactlyThroughFaults(t *testing.T) {
 	time.Sleep(time.Second)
 	set.Heal()
 	check("step down", set.StepDown(ctx))
-	time.Sleep(300 * time.Millisecond)
+	for g := range low { // of the new primary, and enough in all to be worth counting
+		reaches(t, &low[g], max(low[g].Load()+1, 20))
+	}
 	stop.Store(true)
 	wg.Wait()
 	check("replication", set.AwaitReplication(ctx))
@@ -71,8 +73,18 @@ func TestOfficialDriverCountsExactlyThroughFaults(t *testing.T) {
 		if err := counters.FindOne(ctx, bson.D{{Key: "_id", Value: g}}).Decode(&doc); err != nil {
 			t.Fatal(err)
 		}
-		if doc.N < low[g] || doc.N > high[g] || low[g] < 20 {
-			t.Errorf("counter %d is %d after %d acknowledged and %d attempted increments", g, doc.N, low[g], high[g])
+		if n := int64(doc.N); n < low[g].Load() || n > high[g].Load() {
+			t.Errorf("counter %d is %d after %d acknowledged and %d attempted increments", g, n, low[g].Load(), high[g].Load())
+		}
+	}
+}
+
+// reaches waits until what is counted has come to n.
+func reaches(t *testing.T, counted *atomic.Int64, n int64) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); counted.Load() < n; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d after a minute, want %d", counted.Load(), n)
 		}
 	}
 }

@@ -166,6 +166,7 @@ func TestOfficialDriverSurvivesAStepDown(t *testing.T) {
 
 	var stop atomic.Bool
 	var wg sync.WaitGroup
+	var done atomic.Int64
 	acked := make([][]string, 4)
 	for w := range acked {
 		wg.Go(func() {
@@ -176,14 +177,15 @@ func TestOfficialDriverSurvivesAStepDown(t *testing.T) {
 					return
 				}
 				acked[w] = append(acked[w], id)
+				done.Add(1)
 			}
 		})
 	}
-	time.Sleep(200 * time.Millisecond)
+	reaches(t, &done, 25)
 	if err := set.StepDown(ctx); err != nil {
 		t.Error(err)
 	}
-	time.Sleep(time.Second)
+	reaches(t, &done, done.Load()+25)
 	stop.Store(true)
 	wg.Wait()
 	if after, err := set.WaitPrimary(ctx); err != nil || after.Addr() == before {
@@ -195,9 +197,6 @@ func TestOfficialDriverSurvivesAStepDown(t *testing.T) {
 	}
 	if n, err := log.CountDocuments(context.Background(), bson.M{}); err != nil || int(n) != total {
 		t.Errorf("%d documents, %d were acknowledged: %v", n, total, err)
-	}
-	if total < 50 {
-		t.Errorf("only %d writes: the writers did not run", total)
 	}
 }
 
