@@ -8,7 +8,6 @@ import (
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
 	"github.com/sextantdb/sextant/replset/internal/query"
-	"github.com/sextantdb/sextant/replset/internal/query/value"
 	"github.com/sextantdb/sextant/replset/internal/store"
 )
 
@@ -28,7 +27,7 @@ type aggregate struct {
 	wrote     store.OpTime // by $out or $merge
 }
 
-// runAggregate runs a pipeline. Not done: $changeStream, $currentOp, $geoNear, $search;
+// runAggregate runs a pipeline. Not done: $changeStream, $geoNear, $search;
 // sorting always happens in memory (allowDiskUse has no effect).
 func runAggregate(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 	r.Body = bson.Raw(slices.Clone(r.Body)) // the cursor outlives the request's buffer
@@ -50,6 +49,10 @@ func runAggregate(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
+	if w := p.Writes(); w != nil && r.ReadConcern.Level == "linearizable" {
+		return nil, mongoerr.Server(mongoerr.CodeInvalidOptions, "Aggregation stage that writes cannot run with a readConcern other than 'local', 'available' or 'majority'. Current readConcern: linearizable")
+	}
+	docs = failingAs(m.opt.Persona.aggregateWords(), docs)
 	if p.Writes() != nil {
 		return a.write(ctx, docs)
 	}
@@ -228,19 +231,6 @@ func (a *aggregate) foreign(ctx context.Context, sn *store.Snapshot, ns string) 
 	return docs
 }
 
-// madeDocuments are those of a first stage that the server itself answers, which is
-// taken out; nil if the pipeline has none.
-func (a *aggregate) madeDocuments(sn *store.Snapshot) (query.Docs, []bson.Raw, error) {
-	name, arg := firstStage(a.stages)
-	switch name {
-	case "$collStats":
-		return a.collStats(sn.Collection(a.base), arg)
-	case "$indexStats":
-		return a.indexStats(sn.Collection(a.base))
-	}
-	return nil, a.stages, nil
-}
-
 func firstStage(stages []bson.Raw) (string, bson.RawValue) {
 	if len(stages) == 0 {
 		return "", bson.RawValue{}
@@ -260,41 +250,6 @@ func listOf(docs ...bson.Raw) query.Docs {
 			}
 		}
 	}
-}
-
-// collStats answers {count: {}} and {storageStats: {}} of the stage $collStats.
-func (a *aggregate) collStats(coll *store.Coll, arg bson.RawValue) (query.Docs, []bson.Raw, error) {
-	spec, ok := arg.DocumentOK()
-	if !ok {
-		return nil, nil, mongoerr.Server(40166, "$collStats must take a nested object but found: %s", value.PrintElement("$collStats", arg))
-	}
-	if coll == nil {
-		return nil, nil, mongoerr.Server(mongoerr.CodeNamespaceNotFound, "Collection [%s] not found.", a.base)
-	}
-	d := bson.D{{Key: "ns", Value: a.base}, {Key: "localTime", Value: a.now}}
-	for key := range spec.All() {
-		switch key {
-		case "count":
-			d = append(d, bson.E{Key: "count", Value: countValue(coll.Count())})
-		case "storageStats":
-			d = append(d, bson.E{Key: "storageStats", Value: storageStats(coll)})
-		case "latencyStats", "queryExecStats":
-		default:
-			return nil, nil, mongoerr.Server(40168, "unrecognized option to $collStats: %s", key)
-		}
-	}
-	return listOf(document(d)), a.stages[1:], nil
-}
-
-func (a *aggregate) indexStats(coll *store.Coll) (query.Docs, []bson.Raw, error) {
-	var docs []bson.Raw
-	if coll != nil {
-		for _, ix := range coll.Indexes() {
-			docs = append(docs, document(bson.D{{Key: "name", Value: ix.Spec().Name}, {Key: "key", Value: ix.Spec().Key},
-				{Key: "accesses", Value: bson.D{{Key: "ops", Value: int64(0)}, {Key: "since", Value: a.now}}}, {Key: "spec", Value: ix.Spec().Doc}}))
-		}
-	}
-	return listOf(docs...), a.stages[1:], nil
 }
 
 // evaluateLet computes the variables of a command, which may be expressions.

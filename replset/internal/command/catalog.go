@@ -26,7 +26,13 @@ var catalogCommands = []Spec{
 	{Name: "dbStats", Aliases: []string{"dbstats"}, Handler: runDBStats},
 	{Name: "collStats", Aliases: []string{"collstats"}, Flags: Reads, Handler: runCollStats},
 	{Name: "validate", Handler: runValidate},
+	{Name: "createSearchIndexes", Flags: Writes, Handler: noSearch},
+	{Name: "updateSearchIndex", Flags: Writes, Handler: noSearch},
+	{Name: "dropSearchIndex", Flags: Writes, Handler: noSearch},
+	{Name: "listSearchIndexes", Handler: noSearch},
 }
+
+func noSearch(context.Context, *Member, *Request) (bson.D, error) { return nil, errNoSearch() }
 
 // runCreate makes a collection or a view. Not supported: time series, clustered
 // collections.
@@ -167,7 +173,13 @@ func (c *createArgs) readOther(key string, v bson.RawValue) error {
 			return err
 		}
 	case "temp", "changeStreamPreAndPostImages":
-	case "timeseries", "clusteredIndex", "expireAfterSeconds":
+	case "clusteredIndex":
+		spec, err := clusteredIndex(v)
+		if err == nil {
+			c.rest = bson.AppendDocument(c.rest, key, spec)
+		}
+		return err
+	case "timeseries", "expireAfterSeconds":
 		return mongoerr.Server(mongoerr.CodeCommandNotSupported, "the collection option '%s' is not supported", key)
 	default:
 		dst, start := bson.BeginDocument(nil)
@@ -387,7 +399,7 @@ func describe(c *store.Coll, nameOnly bool) bson.Raw {
 		info = append(info, bson.E{Key: "uuid", Value: bson.Binary{Subtype: 4, Data: uuid[:]}})
 	}
 	d = append(d, bson.E{Key: "options", Value: c.Options().Document()}, bson.E{Key: "info", Value: info})
-	if ix := c.Indexes(); len(ix) > 0 && ix[0].IsID() {
+	if ix := c.Indexes(); len(ix) > 0 && ix[0].IsID() && clustered(c) == nil {
 		d = append(d, bson.E{Key: "idIndex", Value: ix[0].Spec().Doc})
 	}
 	return document(d)

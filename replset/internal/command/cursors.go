@@ -282,6 +282,9 @@ func runGetMore(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 	}
 	done := true // also when the source panics
 	defer func() { m.cursors.checkin(c, done) }()
+	if f := m.failPoints.hit(getMorePoint); f.fail(getMorePoint) != nil {
+		return nil, f.fail(getMorePoint)
+	}
 	var batch []bson.Raw
 	if batch, done, err = m.nextBatch(ctx, r, c, g); err != nil {
 		return nil, err

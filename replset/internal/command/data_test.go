@@ -20,6 +20,16 @@ func newPrimary(t testing.TB) *Member {
 // loggedMember is newPrimary with a logger.
 func loggedMember(t testing.TB, log *slog.Logger) *Member {
 	t.Helper()
+	return memberOfVersion(t, log, "")
+}
+
+// memberOfVersion is newPrimary that claims to be of a series such as "4.0".
+func memberOfVersion(t testing.TB, log *slog.Logger, series string) *Member {
+	t.Helper()
+	persona, err := PersonaOf(series)
+	if err != nil {
+		t.Fatal(err)
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +37,7 @@ func loggedMember(t testing.TB, log *slog.Logger) *Member {
 	cfg := &Config{SetName: "rs0", Version: 1, Members: []MemberConfig{{Host: l.Addr().String(), Priority: 1, Votes: 1}},
 		HeartbeatInterval: 100 * time.Millisecond, ElectionTimeout: 200 * time.Millisecond}
 	m := Open(Options{Config: cfg, Host: l.Addr().String(), Disk: NewDisk(), Listener: l, Faults: &Faults{}, Counters: &Counters{},
-		Logger: log,
+		Logger: log, Persona: persona,
 		Dial: func(ctx context.Context, addr string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", addr)
 		}})

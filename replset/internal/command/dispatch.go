@@ -71,8 +71,16 @@ func (m *Member) run(r *Request) reply {
 			return rep
 		}
 	}
-	doc, err := m.call(spec, r)
-	rep := reply{doc: doc}
+	var retryable *failPoint
+	if r.TxnNumber >= 0 && spec.Flags&Writes != 0 {
+		retryable = m.failPoints.hit(writePoint)
+	}
+	doc, err := bson.D(nil), retryable.fail(writePoint)
+	if err == nil {
+		doc, err = m.call(spec, r)
+		doc = r.tellMoment(doc)
+	}
+	rep := reply{doc: doc, drop: retryable != nil && retryable.drop}
 	if err != nil {
 		rep.err = serverError(r.ctx, err)
 	}
@@ -155,7 +163,7 @@ func checkAPI(r *Request) error {
 	if s, _ := v.StringValueOK(); s != "1" {
 		return mongoerr.Server(322, "API version must be \"1\"")
 	}
-	return nil
+	return checkStrict(r)
 }
 
 // call runs the handler. A panic in it costs the command, not the process.

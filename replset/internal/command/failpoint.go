@@ -37,6 +37,7 @@ type failPoints struct {
 	left    int // how many more commands fail; -1: all
 	skip    int // how many more pass first
 	entered int64
+	others  map[string]*failPoint
 }
 
 // SetFailCommand switches the fail point failCommand on, or off with nil.
@@ -133,11 +134,8 @@ func configureFailPoint(_ context.Context, m *Member, r *Request) (bson.D, error
 	case "failCommand":
 	case "rsSyncApplyStop", "stopReplProducer":
 		return lagPoint(m, name, r)
-	case "failGetMoreAfterCursorCheckout", "onPrimaryTransactionalWrite":
-		if mode, _ := r.Field("mode").StringValueOK(); mode == "off" {
-			return bson.D{{Key: "count", Value: int32(0)}}, nil
-		}
-		return nil, mongoerr.Server(mongoerr.CodeNotImplemented, "the fail point %s is not implemented yet", name)
+	case getMorePoint, writePoint:
+		return m.failPoints.configure(name, r)
 	default:
 		return nil, mongoerr.Server(mongoerr.CodeFailPointSetFailed, "%s not found", name)
 	}

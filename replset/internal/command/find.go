@@ -66,7 +66,10 @@ func runFind(_ context.Context, m *Member, r *Request) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cursor{ns: a.ns, uuid: coll.UUID(), noTimeout: a.noTimeout, src: newPullSource(recordSource(seq, q.project, a.showRecordID))}
+	if a.returnKey {
+		q.project = keyInIndex(plan.Index)
+	}
+	c := &cursor{ns: a.ns, uuid: coll.UUID(), noTimeout: a.noTimeout, src: newPullSource(failingAs(m.opt.Persona.findWords(a.ns), recordSource(seq, q.project, a.showRecordID)))}
 	if plan.Index != nil {
 		c.index = plan.Index.Spec().Name
 	}

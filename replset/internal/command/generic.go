@@ -90,7 +90,14 @@ func (r *Request) parseReadConcern(v bson.RawValue) error {
 			if _, ok := f.DocumentOK(); !ok {
 				return mongoerr.Server(mongoerr.CodeTypeMismatch, `"afterOpTime" had the wrong type. Expected object, found %s`, bsonName(f.Type))
 			}
-		case "atClusterTime", "provenance", "allowTransactionTableSnapshot":
+		case "atClusterTime":
+			t, i, ok := f.TimestampOK()
+			if !ok {
+				return mongoerr.Server(mongoerr.CodeTypeMismatch,
+					`"atClusterTime" had the wrong type. Expected timestamp, found %s`, bsonName(f.Type))
+			}
+			r.ReadConcern.AtClusterTime = bson.Timestamp{T: t, I: i}
+		case "provenance", "allowTransactionTableSnapshot":
 		default:
 			return mongoerr.Server(mongoerr.CodeInvalidOptions, "Unrecognized option in readConcern: %s", key)
 		}

@@ -239,7 +239,11 @@ func runListIndexes(_ context.Context, m *Member, r *Request) (bson.D, error) {
 	}
 	var docs []bson.Raw
 	for _, ix := range coll.Indexes() {
-		docs = append(docs, ix.Spec().Doc)
+		doc := ix.Spec().Doc
+		if own := clustered(coll); own != nil && ix.IsID() {
+			doc = own
+		}
+		docs = append(docs, doc)
 	}
 	c := &cursor{ns: r.DB + ".$cmd.listIndexes." + coll.Name(), src: &listSource{docs}}
 	return m.openList(r, c, len(docs), a.batchSize)

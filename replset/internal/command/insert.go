@@ -16,6 +16,7 @@ var writeCommands = []Spec{
 	{Name: "update", Flags: Writes | TakesTxnNumber, Handler: runUpdate},
 	{Name: "delete", Flags: Writes | TakesTxnNumber, Handler: runDelete},
 	{Name: "findAndModify", Aliases: []string{"findandmodify"}, Flags: Writes | TakesTxnNumber, Handler: runFindAndModify},
+	{Name: "bulkWrite", Flags: AdminOnly | Writes | TakesTxnNumber, Handler: runBulkWrite},
 }
 
 // batch is what insert, update and delete have in common.
@@ -209,7 +210,8 @@ func (b *batch) fail(i int, err error) {
 func (b *batch) options() query.Options { return b.m.queryOptions(b.now, b.let) }
 
 func (m *Member) queryOptions(now time.Time, let bson.Raw) query.Options {
-	return query.Options{Now: now, ClusterTime: m.Store.Latest().OpTime().TS, Let: let, ObjectID: bson.NewObjectID, Random: rand.Float64, Zone: zone}
+	return query.Options{Now: now, ClusterTime: m.Store.Latest().OpTime().TS, Let: let, ObjectID: bson.NewObjectID, Random: rand.Float64, Zone: zone,
+		Dollars: m.opt.Persona.wire >= wire50}
 }
 
 // zone finds an Olson time zone.
@@ -252,20 +254,22 @@ func runInsert(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := bson.Timestamp{T: uint32(b.now.Unix()), I: 1}
-	err = b.execute(ctx, len(docs), func(tx *store.Tx, i int) error {
-		doc, err := store.PrepareInsert(docs[i], bson.NewObjectID, now)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.Insert(b.ns, doc); err != nil {
-			return err
-		}
-		b.n++
-		return nil
-	}, func(int, *store.Outcome) { b.n++ })
+	err = b.execute(ctx, len(docs), func(tx *store.Tx, i int) error { return b.insert(tx, docs[i]) },
+		func(int, *store.Outcome) { b.n++ })
 	if err != nil {
 		return nil, err
 	}
 	return b.reply(false), nil
+}
+
+func (b *batch) insert(tx *store.Tx, doc bson.Raw) error {
+	doc, err := store.PrepareInsert(doc, bson.NewObjectID, bson.Timestamp{T: uint32(b.now.Unix()), I: 1})
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Insert(b.ns, doc); err != nil {
+		return err
+	}
+	b.n++
+	return nil
 }

@@ -92,6 +92,7 @@ type Member struct {
 	messages budget
 	codec    *compress.Codec
 
+	moments       moments
 	failPoints    failPoints
 	fetching      atomic.Bool // a configuration is being fetched
 	reconfiguring atomic.Bool // a replSetReconfig is under way

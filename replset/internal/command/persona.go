@@ -23,12 +23,13 @@ const (
 	wire42 = 8
 	wire44 = 9
 	wire50 = 13
+	wire60 = 17
 )
 
 // personas are one release of each series that drivers are to speak to, the newest first: late ones of the old, for the late
 // ones know hello.
 var personas = []Persona{
-	{"8.0.0", 25}, {"7.0.16", 21}, {"6.0.20", 17}, {"5.0.31", wire50}, {"4.4.29", wire44}, {"4.2.24", wire42}, {"4.0.28", 7},
+	{"8.0.0", 25}, {"7.0.16", 21}, {"6.0.20", wire60}, {"5.0.31", wire50}, {"4.4.29", wire44}, {"4.2.24", wire42}, {"4.0.28", 7},
 }
 
 // PersonaOf is the persona of a series such as "4.0"; "" is the newest.
@@ -122,6 +123,9 @@ func duplicate(e *mongoerr.Error) *store.DuplicateKey {
 
 // details are what is told of an error beside its code and message: since 4.2 the key that is there already.
 func (p *Persona) details(e *mongoerr.Error) bson.D {
+	if v, ok := errors.AsType[*store.Invalid](e.Cause); ok && p.wire >= wire50 {
+		return bson.D{{Key: "errInfo", Value: v.Info}}
+	}
 	dup := duplicate(e)
 	if dup == nil || p.wire < wire42 {
 		return nil

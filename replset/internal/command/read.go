@@ -35,7 +35,7 @@ func (m *Member) Read(r *Request) (*store.Snapshot, error) {
 			return nil, err
 		}
 	case "snapshot":
-		return nil, mongoerr.Server(mongoerr.CodeInvalidOptions, "readConcern level snapshot is only valid in multi-statement transactions")
+		return m.readMoment(r)
 	}
 	if r.DB == "local" && !r.Conn.internal {
 		return m.withConfig(m.Store.Latest())

@@ -202,8 +202,14 @@ func (pp *pipelineParser) parse(stages bson.RawArray) (*Pipeline, error) {
 		}
 		name, arg := value.First(doc)
 		parse := stageFor(name)
-		if parse == nil {
+		switch {
+		case parse != nil:
+		case !serverStages[name]:
 			return nil, fail(40324, "Unrecognized pipeline stage name: '%s'", name)
+		case pp.within == "$facet":
+			return nil, fail(40600, "%s is not allowed to be used within a $facet stage", name)
+		default:
+			return nil, fail(40602, "%s is only valid as the first stage in a pipeline.", name)
 		}
 		ss, err := parse(pp, name, arg)
 		if err != nil {
@@ -215,6 +221,11 @@ func (pp *pipelineParser) parse(stages bson.RawArray) (*Pipeline, error) {
 		out.stages = append(out.stages, ss...)
 	}
 	return out, nil
+}
+
+// serverStages are answered by the server, which takes them out when they begin a pipeline: here they are out of place.
+var serverStages = map[string]bool{
+	"$collStats": true, "$indexStats": true, "$listLocalSessions": true, "$listSessions": true, "$currentOp": true, "$listSearchIndexes": true,
 }
 
 // allowed checks where a stage may stand.

@@ -28,6 +28,7 @@ type Options struct {
 	Collation   bson.Raw                                 // the command's collation document; nil compares by bytes
 	ObjectID    func() bson.ObjectID                     // makes the _id of an upserted document
 	Random      func() float64                           // in [0,1): $sample, $rand
+	Dollars     bool                                     // updates may store names that begin with a dollar (since 5.0)
 	Zone        func(name string) (*time.Location, bool) // Olson time zones; nil knows UTC alone
 }
 

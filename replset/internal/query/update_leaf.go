@@ -46,7 +46,7 @@ func (l *leafNode) existing(a *applying, at place) (bool, error) {
 	if at.taken[0] == "_id" {
 		return false, fail(mongoerr.CodeImmutableField, "Performing an update on the path '%s' would modify the immutable field '_id'", at.text())
 	}
-	return true, checkStorable(at.at, true)
+	return true, a.opts.storable(at.at)
 }
 
 func (l *leafNode) absent(a *applying, at place) (bool, error) {
@@ -100,7 +100,7 @@ func createAt(a *applying, at place, v bson.RawValue) error {
 		return notCreatable(key, e)
 	}
 	made := e.append(key, v)
-	if err := checkStorable(made, true); err != nil {
+	if err := a.opts.storable(made); err != nil {
 		return err
 	}
 	if len(at.taken) > 0 && at.taken[0] == "_id" {

@@ -37,7 +37,7 @@ func (u *Update) applyPipeline(doc bson.Raw, insert bool) (bson.Raw, bool, error
 	case old.Type != 0 && value.Compare(old, id) != 0:
 		return nil, false, fail(mongoerr.CodeImmutableField, "Performing an update on the path '_id' would modify the immutable field '_id'")
 	}
-	if err := CheckStorable(out[0]); err != nil {
+	if err := u.opts.checkStored(out[0]); err != nil {
 		return nil, false, err
 	}
 	if bytes.Equal(out[0], doc) && !insert {

@@ -11,7 +11,7 @@ import (
 // applyReplacement puts the new document in the old one's place: the _id stays and stands first, and an empty timestamp at
 // the top becomes the present one.
 func (u *Update) applyReplacement(doc bson.Raw, insert bool) (bson.Raw, bool, error) {
-	if err := CheckStorable(u.replace); err != nil {
+	if err := u.opts.checkReplacement(u.replace); err != nil {
 		return nil, false, err
 	}
 	old, id := value.Get(doc, "_id"), value.Get(u.replace, "_id")

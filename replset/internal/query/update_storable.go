@@ -98,14 +98,45 @@ func checkDollar(e *elem) error {
 
 func invalidRef(format string, args ...any) error { return fail(55, format, args...) }
 
-// CheckStorable says why a document cannot be stored as it is: a dollar in front of a name, an _id of a type that cannot be
-// a key.
-func CheckStorable(doc bson.Raw) error {
+// storable checks the names that an operator has written. Since 5.0 a dollar may stand before any name but one at the top.
+func (o Options) storable(e *elem) error {
+	if !o.Dollars {
+		return checkStorable(e, true)
+	}
+	if e.parent != nil && e.parent.parent == nil {
+		return topDollar(e.key)
+	}
+	return nil
+}
+
+func topDollar(key string) error {
+	if !strings.HasPrefix(key, "$") {
+		return nil
+	}
+	return fail(mongoerr.CodeDollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not allowed in the context of an update's replacement document. "+
+		"Consider using an aggregation pipeline with $replaceWith.", key, key)
+}
+
+// checkReplacement is checkStored for a document that the client has written.
+func (o Options) checkReplacement(doc bson.Raw) error {
+	if o.Dollars {
+		for k := range doc.All() {
+			if err := topDollar(k); err != nil {
+				return err
+			}
+		}
+	}
+	return o.checkStored(doc)
+}
+
+// checkStored says why a document cannot be stored as it is: an _id of a type that cannot be a key; before 5.0 a dollar in
+// front of a name.
+func (o Options) checkStored(doc bson.Raw) error {
 	root := newTree(doc)
 	if err := checkID(root); err != nil {
 		return err
 	}
-	if !mayHoldDollar(root.val) {
+	if o.Dollars || !mayHoldDollar(root.val) {
 		return nil
 	}
 	return checkStorable(root, true)

@@ -27,7 +27,7 @@ func (u *Update) Upsert(f *Filter) (bson.Raw, error) {
 			}
 			continue
 		}
-		if err := setEquality(root, e); err != nil {
+		if err := u.setEquality(root, e); err != nil {
 			return nil, err
 		}
 	}
@@ -38,7 +38,7 @@ func (u *Update) Upsert(f *Filter) (bson.Raw, error) {
 	if doc, err = u.withID(doc); err != nil {
 		return nil, err
 	}
-	return doc, CheckStorable(doc)
+	return doc, u.opts.checkStored(doc)
 }
 
 // upsertEqualities are the filter's equalities in the order of their paths, each path once and none above another.
@@ -62,7 +62,7 @@ func upsertEqualities(f *Filter) ([]Equality, error) {
 	return eqs, nil
 }
 
-func setEquality(root *elem, e Equality) error {
+func (u *Update) setEquality(root *elem, e Equality) error {
 	at := cursorAt(root)
 	for _, part := range strings.Split(e.Path, ".") {
 		at = at.step(part)
@@ -71,7 +71,7 @@ func setEquality(root *elem, e Equality) error {
 		at.at.set(e.Value)
 		return nil
 	}
-	return createAt(&applying{root: root, insert: true}, at, e.Value)
+	return createAt(&applying{root: root, insert: true, opts: u.opts}, at, e.Value)
 }
 
 // withID moves the _id to the front, making one if there is none.

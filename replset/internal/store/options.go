@@ -94,5 +94,32 @@ func (c *Coll) validate(tx *Tx, doc bson.Raw) error {
 	if c.validator == nil || tx.bypass || c.opts.WarnOnly || c.validator.Match(doc) {
 		return nil
 	}
-	return mongoerr.Server(mongoerr.CodeDocumentValidationFailure, "Document failed validation")
+	e := mongoerr.Server(mongoerr.CodeDocumentValidationFailure, "Document failed validation")
+	e.Cause = invalid(c.opts.Validator, doc)
+	return e
+}
+
+// Invalid is the cause of a document that its collection's validator refuses. It says which document and what the
+// validator is; unlike a server's, not which part of it was not met.
+type Invalid struct{ Info bson.Raw }
+
+func (v *Invalid) Error() string { return "the document does not satisfy the validator" }
+
+func invalid(validator, doc bson.Raw) *Invalid {
+	rule, start := bson.BeginDocument(nil)
+	for key := range validator.All() {
+		if key[:min(1, len(key))] != "$" {
+			key = "$and"
+		}
+		rule = bson.AppendString(rule, "operatorName", key)
+		break
+	}
+	rule = bson.AppendDocument(rule, "specifiedAs", validator)
+	rule = bson.EndDocument(rule, start)
+	dst, start := bson.BeginDocument(nil)
+	if id := doc.Lookup("_id"); !id.IsZero() {
+		dst = bson.AppendValue(dst, "failingDocumentId", id)
+	}
+	dst = bson.AppendDocument(dst, "details", rule)
+	return &Invalid{Info: bson.EndDocument(dst, start)}
 }
