@@ -31,7 +31,7 @@ conformance: # the official specification tests; writes build/score.json
 vectors: # answers recorded from a real server, counted by operator
 	SEXTANT_NEED_CORPUS=1 go test -count=1 ./replset/internal/command/ -run TestVectors -v
 
-interop: # strangers against the embedded set: a module of its own; installs those that are not there
+interop: # strangers against the embedded set, and the driver against a stranger: a module of its own; installs those that are not there
 	interop/install.sh
 	cd interop && go test -race -count=1 -timeout 20m -parallel 4 ./...
 
