@@ -1,7 +1,7 @@
 # The habits of this house; CI calls the same targets.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: check format vet static test conformance vectors interop official demo fuzz bench kills cpus stories
+.PHONY: check format vet static test conformance vectors interop official demo fuzz bench kills cpus stories soak
 
 check: format vet static test
 
@@ -51,6 +51,9 @@ stories: # STORIES (10,000) stories of faults on fake time, from number STORY (1
 	cd replset && SEXTANT_STORIES=$${STORIES:-10000} SEXTANT_STORY=$${STORY:-1} go test -count=1 -timeout 0 -run TestStoriesOfFaults
 	cd replset && SEXTANT_FOLDERS=$${FOLDERS:-500} SEXTANT_STORY=$${STORY:-1} go test -count=1 -timeout 0 -run TestStoriesInFolders
 	cd replset && SEXTANT_FORGETFUL=$${FOLDERS:-500} SEXTANT_MUTANTS=1 go test -count=1 -timeout 0 -run 'TestStoriesOnDisks|TestStoriesCatch' -v
+
+soak: # 200 goroutines of mixed operations through random faults for SOAK (10m: seconds or a Go duration), from SOAK_SEED (1); afterwards goroutines, sockets and heap are back to base
+	SOAK=$${SOAK:-10m} go test -race -count=1 -timeout 0 -run 'TestSoak$$' -v ./replset
 
 fuzz: # every fuzz target for FUZZTIME (one minute) each
 	@set -e; for dir in . interop; do (cd $$dir; for p in $$(go list ./...); do \

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
@@ -105,7 +106,7 @@ func saslContinue(_ context.Context, m *Member, r *Request) (bson.D, error) {
 func (m *Member) converse(c *Conn, payload []byte) (bson.D, error) {
 	answer, done, err := c.auth.exchange.step(payload)
 	if err != nil {
-		m.log.Info("authentication failed", "member", m.self, "connection", c.ID, "mechanism", c.auth.mechanism)
+		m.complain(slog.LevelInfo, "authentication failed", c.auth.mechanism, c.nc.RemoteAddr(), "connection", c.ID, "mechanism", c.auth.mechanism)
 		c.auth.exchange = nil
 		return nil, errAuth()
 	}

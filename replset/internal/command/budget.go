@@ -151,8 +151,10 @@ func (c *Conn) readLarge(msg []byte, length int) ([]byte, error) {
 	defer c.nc.SetReadDeadline(time.Time{})
 	for len(msg) < length {
 		if len(msg) == cap(msg) {
-			more := min(max(len(msg), smallMessage), length-len(msg))
-			if err := c.share.take(c.ctx, more); err != nil {
+			more := min(len(msg), length-len(msg))
+			if len(msg) < smallMessage {
+				more = min(len(msg), smallMessage-len(msg)) // that much is free
+			} else if err := c.share.take(c.ctx, more); err != nil {
 				return nil, err
 			}
 			msg = append(msg, make([]byte, more)...)[:len(msg)]

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"sync/atomic"
 	"time"
@@ -79,10 +80,10 @@ func (c *Conn) serve() {
 	}
 }
 
-// logEnd logs what the client did wrong; hanging up is no fault.
+// logEnd logs what the client did wrong; hanging up is no fault, save in the middle of a message.
 func (c *Conn) logEnd(err error) {
-	if errors.Is(err, wire.ErrMalformed) || errors.Is(err, errTooSlow) || errors.Is(err, io.ErrUnexpectedEOF) && !c.m.closing() {
-		c.m.log.Warn("connection dropped", "member", c.m.self, "connection", c.ID, "remote", c.nc.RemoteAddr().String(), "error", err)
+	if errors.Is(err, wire.ErrMalformed) || errors.Is(err, errTooSlow) || errors.Is(err, errNotTaken) || errors.Is(err, io.ErrUnexpectedEOF) && !c.m.closing() {
+		c.m.complain(slog.LevelWarn, "connection dropped", err.Error(), c.nc.RemoteAddr(), "connection", c.ID, "error", err)
 	}
 }
 
@@ -113,6 +114,9 @@ func readMessage(r io.Reader) ([]byte, error) {
 	return readRest(r, msg, length)
 }
 
+// onItsWord is how much memory a message gets for its header alone.
+const onItsWord = 4 << 10
+
 // readHeader reads the header of a message, and says how long the whole is.
 func readHeader(r io.Reader) (msg []byte, length int, err error) {
 	var head [wire.HeaderLen]byte
@@ -123,7 +127,7 @@ func readHeader(r io.Reader) (msg []byte, length int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	msg = make([]byte, wire.HeaderLen, min(int(h.Length), smallMessage)) // no more on a header's word
+	msg = make([]byte, wire.HeaderLen, min(int(h.Length), onItsWord))
 	copy(msg, head[:])
 	return msg, int(h.Length), nil
 }

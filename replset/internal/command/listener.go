@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"time"
 )
@@ -21,7 +22,7 @@ func (m *Member) accept() {
 			if m.closing() || errors.Is(err, net.ErrClosed) {
 				return
 			}
-			m.log.Warn("accept failed", "member", m.self, "error", err)
+			m.complain(slog.LevelWarn, "accept failed", err.Error(), m.opt.Listener.Addr(), "error", err)
 			select { // such as too many open files: do not spin
 			case <-time.After(10 * time.Millisecond):
 				continue
@@ -42,7 +43,7 @@ func (m *Member) admitConn(nc net.Conn) {
 		m.mu.Unlock()
 		_ = nc.Close()
 		if full {
-			m.log.Warn("connection refused: too many are open", "member", m.self, "remote", nc.RemoteAddr().String())
+			m.complain(slog.LevelWarn, "connection refused: too many are open", "", nc.RemoteAddr())
 		}
 		return
 	}

@@ -79,18 +79,20 @@ type Options struct {
 type Member struct {
 	Store *store.Store
 
-	opt      Options
-	log      *slog.Logger
-	self     int
-	disk     *Disk
-	table    map[string]*Spec
-	started  time.Time
-	clock    clock
-	links    links
-	sessions sessions
-	cursors  cursorTable
-	messages budget
-	codec    *compress.Codec
+	opt        Options
+	log        *slog.Logger
+	self       int
+	disk       *Disk
+	table      map[string]*Spec
+	started    time.Time
+	clock      clock
+	links      links
+	sessions   sessions
+	cursors    cursorTable
+	messages   budget
+	complaints complaints
+	outbox     outbox
+	codec      *compress.Codec
 
 	moments       moments
 	failPoints    failPoints
@@ -158,6 +160,9 @@ func (m *Member) Kill() { m.end(true) }
 func (m *Member) end(crash bool) {
 	m.stop(crash)
 	m.wg.Wait()
+	for _, n := range m.complaints.last() {
+		m.sumUp(n)
+	}
 	m.cursors.closeAll()
 	if err := m.disk.Close(m.crashed.Load()); err != nil {
 		m.log.Error("the data file was not closed well", "member", m.self, "error", err)
@@ -189,6 +194,7 @@ func (m *Member) stop(crash bool) {
 		for _, l := range m.allLinks() {
 			l.close()
 		}
+		m.complaints.rest(m)
 	}
 }
 

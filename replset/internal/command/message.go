@@ -151,6 +151,13 @@ func (c *Conn) send(msg []byte, greeting bool) bool {
 			return false
 		}
 	}
+	if len(msg) > smallMessage {
+		err := c.sendLarge(msg)
+		if err != nil {
+			c.logEnd(err)
+		}
+		return err == nil
+	}
 	_, err := c.nc.Write(msg)
 	return err == nil
 }

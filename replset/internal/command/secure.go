@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"time"
 )
@@ -37,7 +38,7 @@ func (c *Conn) handshake() bool {
 		return true
 	}
 	if !errors.Is(err, io.EOF) && !c.m.closing() {
-		c.m.log.Warn("connection dropped: no TLS was agreed on", "member", c.m.self, "connection", c.ID, "remote", c.nc.RemoteAddr().String(), "error", err)
+		c.m.complain(slog.LevelWarn, "connection dropped: no TLS was agreed on", err.Error(), c.nc.RemoteAddr(), "connection", c.ID, "error", err)
 		c.linger()
 	}
 	return false
