@@ -79,6 +79,9 @@ func runCommand(t testing.TB, m *Member, db string, body bson.Raw) bson.Raw {
 	dst = bson.AppendString(dst, "$db", db)
 	r := &Request{Name: name, DB: db, Body: bson.EndDocument(dst, start), Conn: &Conn{m: m, peer: -1}, ctx: context.Background()}
 	rep := m.run(r)
+	if rep.drop {
+		return document(bson.D{{Key: "$$connectionClosed", Value: true}})
+	}
 	out, err := m.appendReplyDocument(nil, r, &rep)
 	if err != nil {
 		t.Fatalf("reply of %s: %v", name, err)

@@ -71,16 +71,8 @@ func (m *Member) run(r *Request) reply {
 			return rep
 		}
 	}
-	var retryable *failPoint
-	if r.TxnNumber >= 0 && spec.Flags&Writes != 0 {
-		retryable = m.failPoints.hit(writePoint)
-	}
-	doc, err := bson.D(nil), retryable.fail(writePoint)
-	if err == nil {
-		doc, err = m.call(spec, r)
-		doc = r.tellMoment(doc)
-	}
-	rep := reply{doc: doc, drop: retryable != nil && retryable.drop}
+	doc, err := m.call(spec, r)
+	rep := reply{doc: r.tellMoment(doc), drop: r.cut}
 	if err != nil {
 		rep.err = serverError(r.ctx, err)
 	}

@@ -93,6 +93,13 @@ func (f *failPoint) parseData(name string, data bson.Raw) error {
 	return nil
 }
 
+// beforeCommit is called when a retryable write has something to commit.
+func (p *failPoints) beforeCommit(r *Request) error {
+	f := p.hit(writePoint)
+	r.cut = f != nil && f.drop
+	return f.fail(writePoint)
+}
+
 // fail is the error that the fail point asks for, nil if it lets the command run.
 func (f *failPoint) fail(name string) error {
 	if f == nil || f.code == 0 {

@@ -211,7 +211,7 @@ func (b *batch) options() query.Options { return b.m.queryOptions(b.now, b.let) 
 
 func (m *Member) queryOptions(now time.Time, let bson.Raw) query.Options {
 	return query.Options{Now: now, ClusterTime: m.Store.Latest().OpTime().TS, Let: let, ObjectID: bson.NewObjectID, Random: rand.Float64, Zone: zone,
-		Dollars: m.opt.Persona.wire >= wire50}
+		Dollars: m.opt.Persona.wire >= wire50, Strict: m.opt.Persona.wire >= wire44}
 }
 
 // zone finds an Olson time zone.

@@ -141,7 +141,10 @@ func (m *Member) Write(_ context.Context, r *Request, fn func(tx *store.Tx) erro
 		if st := m.state.Load(); !st.Writable || st.Term != term {
 			return interrupted()
 		}
-		return fn(tx)
+		if err := fn(tx); err != nil || r.TxnNumber < 0 || !tx.Changed() {
+			return err
+		}
+		return m.failPoints.beforeCommit(r)
 	})
 	if err == nil {
 		r.wrote, r.wroteIn = op, term

@@ -65,6 +65,7 @@ type Request struct {
 	served   *Member         // who ran it, if it was not the member that has the connection
 	wrote    store.OpTime    // of the newest write of this command
 	wroteIn  int64           // the term of it
+	cut      bool            // a fail point wants the connection closed in place of a reply
 	moment   bson.Timestamp  // of a read of level snapshot: the reply tells it
 	majority bool            // the reply shows majority-committed data: operationTime is the commit point's
 }

@@ -33,21 +33,35 @@ func parseCountAccumulator(pp *pipelineParser, _ string, arg bson.RawValue) (fun
 // arguments reads the document of an accumulator of the N family.
 func (pp *pipelineParser) arguments(name string, arg bson.RawValue, keys ...string) (map[string]bson.RawValue, error) {
 	if arg.Type != bson.TypeEmbeddedDocument {
-		return nil, fail(5787900, "specification must be an object; found %s", value.PrintElement(name, arg))
+		return nil, fail(codesOf(name).object, "specification must be an object; found %s", value.PrintElement(name, arg))
 	}
 	out := map[string]bson.RawValue{}
 	for k, v := range bson.Raw(arg.Value).All() {
 		if !slices.Contains(keys, k) {
-			return nil, fail(5787901, "Unknown argument for '%s' operator: %s", name, k)
+			return nil, fail(codesOf(name).unknown, "Unknown argument for '%s' operator: %s", name, k)
 		}
 		out[k] = v
 	}
 	for _, k := range keys {
 		if out[k].Type == 0 {
-			return nil, fail(5787906, "Missing value for '%s'", k)
+			return nil, fail(codesOf(name).missing[k], "Missing value for '%s'", k)
 		}
 	}
 	return out, nil
+}
+
+// nCodes are the codes of faults in the arguments of one family.
+type nCodes struct {
+	object, unknown int32
+	missing         map[string]int32
+}
+
+func codesOf(name string) nCodes {
+	switch name {
+	case "$top", "$bottom", "$topN", "$bottomN":
+		return nCodes{5788001, 5788002, map[string]int32{"n": 5788003, "output": 5788004, "sortBy": 5788005}}
+	}
+	return nCodes{5787801, 5787901, map[string]int32{"n": 5787906, "input": 5787907}}
 }
 
 // howMany reads n, a constant of at least 1.
@@ -58,11 +72,14 @@ func (pp *pipelineParser) howMany(v bson.RawValue) (int, error) {
 	}
 	l, ok := e.(expr.Literal)
 	if !ok {
-		return 0, fail(5787908, "'n' must be a constant here, found %s", value.Print(v))
+		return 0, fail(5787902, "Value for 'n' must be of integral type, but found %s", value.Print(v))
 	}
 	n, whole := value.Integral(l.Value)
 	if !value.IsNumber(l.Value) || !whole {
-		return 0, fail(5787902, "Value for 'n' must be of integral type, but found %s", value.Show(l.Value))
+		if !value.IsNumber(l.Value) {
+			return 0, fail(5787902, "Value for 'n' must be of integral type, but found %s", value.Show(l.Value))
+		}
+		return 0, fail(5787903, "Value for 'n' must be of integral type, but found %s", value.Show(l.Value))
 	}
 	if n <= 0 {
 		return 0, fail(5787908, "'n' must be greater than 0, found %d", n)
@@ -142,6 +159,9 @@ func parseTop(pp *pipelineParser, name string, arg bson.RawValue) (func(*expr.En
 		if n, err = pp.howMany(args["n"]); err != nil {
 			return nil, nil, err
 		}
+	}
+	if args["sortBy"].Type != bson.TypeEmbeddedDocument {
+		return nil, nil, fail(5788604, "expected 'sortBy' to already be an object in the arguments to %s", name)
 	}
 	ss, err := parseSortStage(pp, "$sort", args["sortBy"])
 	if err != nil {

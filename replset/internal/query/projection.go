@@ -13,7 +13,9 @@ type Projection struct {
 	keepID     bool
 	matchers   map[string]node // $elemMatch by field
 	positional bool
+	excludes   bool // some field other than _id
 	empty      bool
+	strict     bool       // as since 4.4
 	computing  *computing // nil if nothing is computed
 }
 
@@ -39,13 +41,21 @@ func ParseProjection(p bson.Raw, filter *Filter) (*Projection, error) {
 
 // ParseProjectionWith is ParseProjection with options for what is computed; without them those of the filter serve.
 func ParseProjectionWith(p bson.Raw, filter *Filter, o Options) (*Projection, error) {
-	out := &Projection{keepID: true, matchers: map[string]node{}, fields: *newProjNode(), empty: p.IsEmpty()}
+	out := &Projection{keepID: true, matchers: map[string]node{}, fields: *newProjNode(), empty: p.IsEmpty(), strict: o.Strict}
+	if o.Strict {
+		if err := checkStrictly(p); err != nil {
+			return nil, err
+		}
+	}
 	for _, v := range p.All() {
 		if isComputed(v) {
 			return out, out.parseComputed(p, filter, o)
 		}
 	}
 	c := projChecker{filter: filter, p: out, opts: o}
+	for path, v := range p.All() {
+		out.excludes = out.excludes || path != "_id" && v.Type != bson.TypeEmbeddedDocument && !value.Truthy(v)
+	}
 	for path, v := range p.All() {
 		if err := c.entry(path, v); err != nil {
 			return nil, err
@@ -70,6 +80,7 @@ func (c *projChecker) entry(path string, v bson.RawValue) error {
 		}
 	case path == "_id" && !on:
 		c.p.keepID = false
+	case path == "_id" && c.opts.Strict && c.p.excludes:
 	default:
 		if c.including != nil && *c.including != on {
 			return bad("Projection cannot have a mix of inclusion and exclusion.")
@@ -185,7 +196,7 @@ func (c *projChecker) position(path string, on bool) error {
 		return bad("Cannot specify positional operator and $elemMatch.")
 	case strings.Contains(after, ".$"):
 		return bad("Positional projection '%s' contains the positional operator more than once.", path)
-	case c.filter != nil && !namesField(c.filter.root, first):
+	case c.filter != nil && !c.opts.Strict && !namesField(c.filter.root, first):
 		return bad("Positional projection '%s' does not match the query document.", path)
 	}
 	c.p.positional = true

@@ -10,7 +10,7 @@ func (p *Projection) Apply(doc bson.Raw, pos int) (bson.Raw, error) {
 	if p.empty {
 		return doc, nil
 	}
-	w := projWriter{pos: pos, positional: p.positional}
+	w := projWriter{pos: pos, positional: p.positional, strict: p.strict}
 	dst, start := bson.BeginDocument(nil)
 	for k, v := range doc.All() {
 		if k == "_id" {
@@ -51,6 +51,7 @@ func matchedElement(m node, doc bson.Raw, v bson.RawValue) (bson.RawValue, bool)
 type projWriter struct {
 	pos        int
 	positional bool
+	strict     bool
 }
 
 func (w *projWriter) field(dst []byte, n *projNode, key string, v bson.RawValue) ([]byte, error) {
@@ -88,6 +89,9 @@ func (w *projWriter) document(dst []byte, n *projNode, key string, doc bson.Raw)
 }
 
 func (w *projWriter) position(dst []byte, key string, a bson.RawArray) ([]byte, error) {
+	if w.strict && (w.pos < 0 || a.Index(w.pos).Type == 0) {
+		return nil, fail(51246, "positional operator '.$' couldn't find a matching element in the array")
+	}
 	if w.pos < 0 {
 		return nil, bad("positional operator (%s.$) requires corresponding field in query specifier", key)
 	}

@@ -29,6 +29,7 @@ type Options struct {
 	ObjectID    func() bson.ObjectID                     // makes the _id of an upserted document
 	Random      func() float64                           // in [0,1): $sample, $rand
 	Dollars     bool                                     // updates may store names that begin with a dollar (since 5.0)
+	Strict      bool                                     // find's projections are checked as since 4.4
 	Zone        func(name string) (*time.Location, bool) // Olson time zones; nil knows UTC alone
 }
 

@@ -81,7 +81,7 @@ func (p *updateParser) operators(doc bson.Raw) (*objectNode, error) {
 			return nil, fail(mongoerr.CodeFailedToParse, "Modifiers operate on fields but we found type %s instead. For example: {$mod: {<field>: ...}} not {%s: %s}",
 				value.TypeName(arg.Type), name, value.Print(arg))
 		}
-		if bson.Raw(arg.Value).IsEmpty() {
+		if bson.Raw(arg.Value).IsEmpty() && !p.opts.Dollars { // since 5.0 there is just nothing to do
 			return nil, fail(mongoerr.CodeFailedToParse, "'%s' is empty. You must specify a field like so: {%s: {<field>: ...}}", name, name)
 		}
 		for path, v := range bson.Raw(arg.Value).All() {

@@ -19,7 +19,8 @@ type CollOptions struct {
 	ViewOn    string // not empty: a view on that collection
 	Pipeline  bson.RawArray
 	Validator bson.Raw
-	WarnOnly  bool // validationAction is "warn"
+	WarnOnly  bool   // validationAction is "warn"
+	Level     string // validationLevel: "" is "strict"
 	NoIDIndex bool
 	Collation bson.Raw // with every default; nil compares strings by bytes
 }
@@ -58,6 +59,8 @@ func (o *CollOptions) read(key string, v bson.RawValue) {
 		o.Pipeline, _ = v.ArrayOK()
 	case "validator":
 		o.Validator, _ = v.DocumentOK()
+	case "validationLevel":
+		o.Level, _ = v.StringValueOK()
 	case "validationAction":
 		action, _ := v.StringValueOK()
 		o.WarnOnly = action == "warn"
@@ -91,12 +94,21 @@ func (c *Coll) compile() error {
 
 // validate holds a document to the collection's validator.
 func (c *Coll) validate(tx *Tx, doc bson.Raw) error {
-	if c.validator == nil || tx.bypass || c.opts.WarnOnly || c.validator.Match(doc) {
+	if c.validator == nil || tx.bypass || c.opts.WarnOnly || c.opts.Level == "off" || c.validator.Match(doc) {
 		return nil
 	}
 	e := mongoerr.Server(mongoerr.CodeDocumentValidationFailure, "Document failed validation")
 	e.Cause = invalid(c.opts.Validator, doc)
 	return e
+}
+
+// validateChange is validate for a document that was there before: one that was not valid then may stay so where the level
+// is moderate.
+func (c *Coll) validateChange(tx *Tx, before, after bson.Raw) error {
+	if c.validator != nil && c.opts.Level == "moderate" && !c.validator.Match(before) {
+		return nil
+	}
+	return c.validate(tx, after)
 }
 
 // Invalid is the cause of a document that its collection's validator refuses. It says which document and what the

@@ -96,6 +96,9 @@ func (c *Coll) insertable(tx *Tx, doc bson.Raw) error {
 	return c.validate(tx, doc)
 }
 
+// Changed reports whether the transaction has changed anything so far.
+func (tx *Tx) Changed() bool { return tx.changed }
+
 // Update sets a record's document to what operators made of it; the entry says which
 // paths changed. A document that is the same, byte for byte, is not written.
 func (tx *Tx) Update(ns string, rid RecordID, doc bson.Raw) error {
@@ -125,7 +128,7 @@ func (tx *Tx) changeLogged(ns string, rid RecordID, doc bson.Raw, entry func(bef
 	if c.opts.Capped && len(doc) != len(before) {
 		return mongoerr.Server(10003, "Cannot change the size of a document in a capped collection: %d != %d", len(before), len(doc))
 	}
-	if err := c.validate(tx, doc); err != nil {
+	if err := c.validateChange(tx, before, doc); err != nil {
 		return err
 	}
 	if err := c.replace(rid, before, doc); err != nil {

@@ -100,13 +100,15 @@ func roundTo(name string, mode apd.Rounder) evalFunc {
 		switch {
 		case value.Nullish(v) || value.Nullish(places):
 			return null, nil
-		case !value.IsNumber(v) && len(a) == 1:
+		case !value.IsNumber(v) && len(a) == 1 && name == "$trunc": // which 4.0 had already
 			return failed(28765, "%s only supports numeric types, not %s", name, typeOf(v))
 		case !value.IsNumber(v):
 			return failed(51081, "%s only supports numeric types, not %s", name, typeOf(v))
 		}
 		n, ok := value.Integral(places)
 		switch {
+		case !value.IsNumber(places):
+			return failed(16004, "can't convert from BSON type %s to long", typeOf(places))
 		case !ok || n != int64(int32(n)):
 			return failed(51082, "precision argument to  %s must be a integral value", name)
 		case n < -20 || n > 100:

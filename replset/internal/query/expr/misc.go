@@ -179,7 +179,10 @@ func bitOps() map[string]parseFunc {
 				n, _ := value.Int64(v)
 				return bson.Int64Value(^n), nil
 			}
-			return failed(28765, "$bitNot only supports int and long, not: %s.", typeOf(v))
+			if !value.IsNumber(v) {
+				return failed(28765, "$bitNot only supports numeric types, not %s", typeOf(v))
+			}
+			return failed(14, "$bitNot only supports int and long, not: %s.", typeOf(v))
 		}),
 	}
 	for name, f := range map[string]struct {

@@ -143,7 +143,7 @@ func parseGetField(p *Parser, _ string, arg bson.RawValue) (Expr, error) {
 	} else {
 		name, input = arg, bson.StringValue("$$CURRENT")
 	}
-	key, err := p.fieldName("$getField", name, 5654600, 5654601, 5654602)
+	key, err := p.fieldName("$getField", name, 5654600, 5654601, 3041704)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,11 @@ func named(need, allow []string, code int32, fn evalFunc) parseFunc {
 		for k, v := range doc.All() {
 			i := slices.Index(names, k)
 			if i < 0 {
-				return nil, fail(code+1, "Unknown argument for '%s' operator: %s", op, k)
+				unknown := code + 1
+				if op == "$firstN" || op == "$lastN" {
+					unknown = 5787901
+				}
+				return nil, fail(unknown, "Unknown argument for '%s' operator: %s", op, k)
 			}
 			var err error
 			if args[i], err = p.Operand(v); err != nil {
@@ -40,7 +44,7 @@ func named(need, allow []string, code int32, fn evalFunc) parseFunc {
 }
 
 func parseEnds(name string, first bool) parseFunc {
-	return named([]string{"input", "n"}, nil, 5787900, func(_ *Ctx, a []bson.RawValue) (bson.RawValue, error) {
+	return named([]string{"input", "n"}, nil, 5787801, func(_ *Ctx, a []bson.RawValue) (bson.RawValue, error) {
 		n, err := countArg(name, a[1])
 		if err != nil {
 			return null, err
