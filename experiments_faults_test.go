@@ -3,7 +3,6 @@ package sextant_test
 import (
 	"context"
 	"net"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -280,17 +279,6 @@ func TestExperimentJArbiterHasNoPool(t *testing.T) {
 	})
 }
 
-// clientGoroutines counts the goroutines that run the driver's code and not the embedded set's.
-func clientGoroutines() (n int) {
-	buf := make([]byte, 4<<20)
-	for _, s := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")[1:] {
-		if strings.Contains(s, "sextant/internal/") && !strings.Contains(s, "sextant/replset/") {
-			n++
-		}
-	}
-	return n
-}
-
 // TestExperimentKTenClients: ten clients of a set of three, each of which has written once. Recorded: 70 connections, 60 of them
 // for monitoring, and some 21 goroutines a client. Who counts connections may poll: that is one a member in place of two.
 func TestExperimentKTenClients(t *testing.T) {
@@ -303,7 +291,7 @@ func TestExperimentKTenClients(t *testing.T) {
 				return n
 			}
 			uri := must[*sextant.Config](t)(sextant.ParseURI(b.set.URI()))
-			before, running := sum(), clientGoroutines()
+			before, running := sum(), len(driverGoroutines())
 			for range 10 {
 				cl := must[*sextant.Client](t)(sextant.ConnectConfig(t.Context(), &sextant.Config{
 					Hosts: uri.Hosts, ReplicaSet: uri.ReplicaSet, ServerMonitoringMode: mode, Dial: b.dialled.count(b.dial)}))
@@ -312,7 +300,7 @@ func TestExperimentKTenClients(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			connections, goroutines := sum()-before, clientGoroutines()-running
+			connections, goroutines := sum()-before, len(driverGoroutines())-running
 			t.Logf("%s: %d connections (recorded: 70), %.1f goroutines a client (21)", mode, connections, float64(goroutines)/10)
 			if connections != want.connections || goroutines != 10*want.goroutines {
 				t.Errorf("%s: %d connections, %d goroutines of ten clients", mode, connections, goroutines)

@@ -74,8 +74,10 @@ func TestHelloOfANewConnectionUpdatesTheTopology(t *testing.T) {
 		there := func(all []event.Member) []event.Member {
 			return slices.DeleteFunc(slices.Clone(all), func(m event.Member) bool { return m.Address != b.set.Member(0).Addr() })
 		}
+		// More reads at once than there are connections, and slow enough to meet.
+		b.fail(t, 0, replset.FailCommand{Commands: []string{"find"}, Times: 5, Block: time.Second})
 		var wg sync.WaitGroup
-		for range 5 { // more than there are connections
+		for range 5 {
 			wg.Go(func() {
 				_, err := b.orders().FindOne(t.Context(), bson.D{}, sextant.FindOneOptions{ReadPreference: readpref.Nearest(), Selector: there})
 				if err != nil && !errors.Is(err, sextant.ErrNoDocuments) {

@@ -76,6 +76,7 @@ func readVectors(t *testing.T, file string) (out []vector) {
 }
 
 func TestVectors(t *testing.T) {
+	corpus.NeedVectors(t, "query.jsonl")
 	pinned, listed := readCounts(t), readDifferences(t)
 	used := map[string]bool{}
 	for _, set := range []struct {
