@@ -13,6 +13,7 @@ import (
 type collation struct {
 	given bool
 	doc   bson.Raw // with every default; nil compares by bytes
+	fault error    // of a statement's: told when the statement runs
 }
 
 // collationField reads the argument collation of most commands; an empty document is none.
@@ -31,6 +32,17 @@ func readCollation(d bson.Raw) (c collation, err error) {
 	c.given = true
 	c.doc, err = value.FullCollation(d)
 	return c, err
+}
+
+// statementCollation reads the collation of one statement of a batch, whose faults are the statement's.
+func statementCollation(key string, v bson.RawValue) (c collation, err error) {
+	d, ok := v.DocumentOK()
+	if !ok {
+		return c, wrongOld(key, v, "object")
+	}
+	c, fault := readCollation(d)
+	c.fault = fault
+	return c, nil
 }
 
 // on is the collation that applies to a collection, which need not exist.

@@ -47,7 +47,7 @@ func parseDeleteSpec(d bson.Raw) (s deleteSpec, err error) {
 		case "limit":
 			s.limit = v
 		case "collation":
-			s.collation, err = collationField(key, v)
+			s.collation, err = statementCollation(key, v)
 		case "hint":
 			s.hint = v
 		case "sampleId":
@@ -78,6 +78,9 @@ func (b *batch) delete(tx *store.Tx, s *deleteSpec) error {
 	coll := tx.Collection(b.ns)
 	if err := removable(coll); err != nil {
 		return err
+	}
+	if s.collation.fault != nil {
+		return s.collation.fault
 	}
 	o := b.options()
 	o.Collation = s.collation.on(coll)

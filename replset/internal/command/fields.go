@@ -69,8 +69,20 @@ func docField(path, key string, v bson.RawValue) (bson.Raw, error) {
 	return d, nil
 }
 
-// boolField takes a boolean or a number.
+// strictBool takes a boolean; null counts as false.
+func strictBool(path, key string, v bson.RawValue) (bool, error) {
+	b, ok := v.BooleanOK()
+	if !ok && !value.Nullish(v) {
+		return false, wrongField(path, key, v, "bool")
+	}
+	return b, nil
+}
+
+// boolField takes a boolean or a number; null counts as false.
 func boolField(path, key string, v bson.RawValue) (bool, error) {
+	if value.Nullish(v) {
+		return false, nil
+	}
 	if b, ok := v.BooleanOK(); ok {
 		return b, nil
 	}

@@ -240,10 +240,8 @@ func (m *Member) compileFind(coll *store.Coll, a *findArgs) (*findQuery, error) 
 		return nil, err
 	}
 	q := &findQuery{Query: store.Query{Filter: filter, Sort: a.sort, Hint: a.hint, Min: a.min, Max: a.max, Collation: o.Collation}, skip: a.skip, limit: a.limit}
-	if _, natural := naturalOrder(a.sort); !natural {
-		if q.sort, err = query.ParseSortWith(a.sort, o); err != nil {
-			return nil, err
-		}
+	if q.sort, err = query.ParseSortWith(a.sort, o); err != nil {
+		return nil, err
 	}
 	if a.projection == nil || a.projection.IsEmpty() {
 		return q, nil

@@ -63,11 +63,11 @@ func parseUpdateSpec(d bson.Raw) (s updateSpec, err error) {
 		case "u":
 			s.update = v
 		case "multi":
-			s.multi, err = boolField(path, key, v)
+			s.multi, err = strictBool(path, key, v)
 		case "upsert":
-			s.upsert, err = boolField(path, key, v)
+			s.upsert, err = strictBool(path, key, v)
 		case "collation":
-			s.collation, err = collationField(key, v)
+			s.collation, err = statementCollation(key, v)
 		case "arrayFilters":
 			s.arrayFilters, err = documents(path, key, v)
 		case "hint":
@@ -181,6 +181,9 @@ type change struct {
 }
 
 func compileChange(coll *store.Coll, s *updateSpec, o query.Options) (*change, error) {
+	if s.collation.fault != nil {
+		return nil, s.collation.fault
+	}
 	o.Collation = s.collation.on(coll)
 	c := &change{spec: s, options: o}
 	if s.constants != nil {

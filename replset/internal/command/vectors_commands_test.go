@@ -19,8 +19,10 @@ import (
 // runCommandVector runs one vector on an empty database.
 func runCommandVector(t *testing.T, m *Member, v vector) error {
 	vec := v.doc
-	for _, db := range []string{"vc", "vd", "vother"} {
-		runCommand(t, m, db, document(bson.D{{Key: "dropDatabase", Value: int32(1)}}))
+	for _, d := range docsIn(runCommand(t, m, "admin", document(bson.D{{Key: "listDatabases", Value: int32(1)}})).Lookup("databases")) {
+		if db, _ := d.Lookup("name").StringValueOK(); db != "admin" && db != "config" && db != "local" {
+			runCommand(t, m, db, document(bson.D{{Key: "dropDatabase", Value: int32(1)}}))
+		}
 	}
 	runCommand(t, m, "admin", document(bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "off"}}))
 	if !vec.Lookup("watch").IsZero() {

@@ -15,6 +15,8 @@ func namedAccumulator(name string) parseNamed {
 	switch name {
 	case "$count":
 		return parseCountAccumulator
+	case "$percentile", "$median":
+		return parsePercentileAccumulator
 	case "$firstN", "$lastN", "$minN", "$maxN":
 		return parseListN
 	case "$top", "$bottom", "$topN", "$bottomN":
@@ -28,6 +30,14 @@ func parseCountAccumulator(pp *pipelineParser, _ string, arg bson.RawValue) (fun
 		return nil, nil, fail(14, "$count takes no arguments, i.e. $count:{}")
 	}
 	return func(env *expr.Env) expr.Accumulator { return expr.NewAccumulator("$count", env) }, expr.Literal{}, nil
+}
+
+func parsePercentileAccumulator(pp *pipelineParser, name string, arg bson.RawValue) (func(*expr.Env) expr.Accumulator, expr.Expr, error) {
+	x, err := pp.exprs().ParsePercentile(name, arg)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(*expr.Env) expr.Accumulator { return x.New() }, x.Input(), nil
 }
 
 // arguments reads the document of an accumulator of the N family.

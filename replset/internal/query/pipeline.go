@@ -63,7 +63,7 @@ func (o Options) exprEnv() (*expr.Env, *expr.Vars, error) {
 	for k, v := range o.Let.All() {
 		vars = vars.With(k, v)
 	}
-	return &expr.Env{Now: o.Now, ClusterTime: o.ClusterTime, Random: o.Random, Zone: o.Zone, Collator: c}, vars, nil
+	return &expr.Env{Now: o.Now, ClusterTime: o.ClusterTime, Random: o.Random, Zone: o.Zone, Collator: c, Newer: o.Strict}, vars, nil
 }
 
 // Run sends documents through the pipeline.

@@ -53,6 +53,22 @@ func TestFillIsShortForWindowsAndValues(t *testing.T) {
 	}
 }
 
+func TestPercentilesOfGroupsWindowsAndLists(t *testing.T) {
+	const docs = `[{"x":5},{"x":1},{"x":"no"},{"x":3},{"x":4},{"x":2}]`
+	for stage, want := range map[string]string{
+		`{"$group":{"_id":null,"r":{"$percentile":{"input":"$x","p":[0,0.5,0.95,1],"method":"approximate"}}}}`: `{"$numberDouble":"1"} {"$numberDouble":"3"} {"$numberDouble":"5"} {"$numberDouble":"5"}`,
+		`{"$group":{"_id":null,"r":{"$push":{"$median":{"input":["$x",7,9],"method":"approximate"}}}}}`:        `{"$numberDouble":"7"} {"$numberDouble":"7"} {"$numberDouble":"7"} {"$numberDouble":"7"} {"$numberDouble":"7"} {"$numberDouble":"7"}`,
+	} {
+		got, err := pipelineOn(t, docs, "["+stage+"]")
+		if list := listOf(t, got); err != nil || list != want {
+			t.Errorf("%s: %s, %v; want %s", stage, list, err, want)
+		}
+	}
+	if _, err := pipelineOn(t, docs, `[{"$group":{"_id":null,"r":{"$percentile":{"input":"$x","p":[2],"method":"approximate"}}}}]`); err == nil {
+		t.Error("p of 2 is accepted")
+	}
+}
+
 func TestDensifyRefusesToMakeDocumentsWithoutEnd(t *testing.T) {
 	if _, err := pipelineOn(t, `[{"v":0},{"v":1e300}]`, `[{"$densify":{"field":"v","range":{"step":1,"bounds":"full"}}}]`); err == nil {
 		t.Error("no error")

@@ -195,6 +195,12 @@ func kindRange(t bson.Type) (low, next bson.RawValue, ok bool) {
 		return bson.DoubleValue(math.NaN()), bson.StringValue(""), true
 	case bson.TypeString, bson.TypeSymbol:
 		return bson.StringValue(""), bson.DocumentValue(emptyDocument()), true
+	case bson.TypeEmbeddedDocument:
+		return bson.DocumentValue(emptyDocument()), bson.ArrayValue(bson.RawArray(emptyDocument())), true
+	case bson.TypeBinary:
+		return bson.BinaryValue(0, nil), bson.ObjectIDValue(bson.ObjectID{}), true
+	case bson.TypeTimestamp:
+		return bson.TimestampValue(0, 0), bson.RegexValue("", ""), true
 	case bson.TypeObjectID:
 		return bson.ObjectIDValue(bson.ObjectID{}), bson.BooleanValue(false), true
 	case bson.TypeBoolean:

@@ -80,7 +80,7 @@ func parseDateToString(p *Parser, _ string, arg bson.RawValue) (Expr, error) {
 	}
 	if l, ok := s[1].(Literal); ok { // a constant format is checked before there is a date
 		if text, ok := str(l.Value); ok {
-			if _, err := FormatDate(time.Time{}, text); err != nil {
+			if _, err := FormatDate(time.Time{}, text, p.Env.Newer); err != nil {
 				return nil, err
 			}
 		}
@@ -123,12 +123,13 @@ func dateToString(c *Ctx, s []Expr) (bson.RawValue, error) {
 	if err != nil {
 		return null, err
 	}
-	text, err := FormatDate(t.In(loc), format)
+	text, err := FormatDate(t.In(loc), format, c.Env.Newer)
 	return bson.StringValue(text), err
 }
 
-// FormatDate writes a date by a pattern of %Y, %m, %d, %H, %M, %S, %L, %j, %w, %u, %U, %V, %G, %z, %Z, %%.
-func FormatDate(t time.Time, format string) (string, error) {
+// FormatDate writes a date by a pattern of %Y, %m, %d, %H, %M, %S, %L, %j, %w, %u, %U, %V, %G, %z, %Z, %%, and if
+// months of %b and %B, their English names.
+func FormatDate(t time.Time, format string, months bool) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(format); i++ {
 		if format[i] != '%' {
@@ -137,6 +138,13 @@ func FormatDate(t time.Time, format string) (string, error) {
 		}
 		if i++; i == len(format) {
 			return "", fail(18535, "Unmatched '%%' at end of format string")
+		}
+		if name := t.Month().String(); months && (format[i] == 'b' || format[i] == 'B') {
+			if format[i] == 'b' {
+				name = name[:3]
+			}
+			b.WriteString(name)
+			continue
 		}
 		if err := formatPart(&b, t, format[i]); err != nil {
 			return "", err

@@ -107,6 +107,8 @@ func roundTo(name string, mode apd.Rounder) evalFunc {
 		}
 		n, ok := value.Integral(places)
 		switch {
+		case len(a) == 2 && v.Type == bson.TypeDecimal128 && value.Decimal(v).Form == apd.Infinite:
+			return v, nil
 		case !value.IsNumber(places):
 			return failed(16004, "can't convert from BSON type %s to long", typeOf(places))
 		case !ok || n != int64(int32(n)):

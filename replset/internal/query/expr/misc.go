@@ -3,6 +3,8 @@ package expr
 import (
 	"math"
 
+	"github.com/cockroachdb/apd/v3"
+
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/replset/internal/query/value"
 )
@@ -16,6 +18,8 @@ func miscOps() map[string]parseFunc {
 			return bson.BooleanValue(value.IsNumber(v)), nil
 		}),
 		"$rand":        parseRand,
+		"$percentile":  parsePercentile,
+		"$median":      parsePercentile,
 		"$meta":        parseMeta,
 		"$bsonSize":    unary(bsonSize),
 		"$binarySize":  unary(binarySize),
@@ -115,8 +119,12 @@ func timestampPart(name string, code int32, part func(t, i uint32) uint32) func(
 
 func trigOps() map[string]parseFunc {
 	out := map[string]parseFunc{
-		"$degreesToRadians": numeric("$degreesToRadians", func(v bson.RawValue) (bson.RawValue, error) { return scale(v, math.Pi/180), nil }),
-		"$radiansToDegrees": numeric("$radiansToDegrees", func(v bson.RawValue) (bson.RawValue, error) { return scale(v, 180/math.Pi), nil }),
+		"$degreesToRadians": numeric("$degreesToRadians", func(v bson.RawValue) (bson.RawValue, error) {
+			return trig("$degreesToRadians", v, func(x float64) float64 { return x * (math.Pi / 180) }), nil
+		}),
+		"$radiansToDegrees": numeric("$radiansToDegrees", func(v bson.RawValue) (bson.RawValue, error) {
+			return trig("$radiansToDegrees", v, func(x float64) float64 { return x * (180 / math.Pi) }), nil
+		}),
 		"$atan2": fixed(2, func(_ *Ctx, a []bson.RawValue) (bson.RawValue, error) {
 			switch {
 			case value.Nullish(a[0]) || value.Nullish(a[1]):
@@ -126,7 +134,13 @@ func trigOps() map[string]parseFunc {
 			case !value.IsNumber(a[1]):
 				return failed(51045, "$atan2 only supports numeric types, not %s and %s", typeOf(a[0]), typeOf(a[1]))
 			}
-			return doubleLike(widest(a[0].Type, a[1].Type), math.Atan2(value.Float(a[0]), value.Float(a[1]))), nil
+			kind := widest(a[0].Type, a[1].Type)
+			if kind == bson.TypeDecimal128 {
+				if d := arcTangent2(value.AsDecimal(a[0]), value.AsDecimal(a[1])); d != nil {
+					return value.DecimalValue(d), nil
+				}
+			}
+			return doubleLike(kind, math.Atan2(value.Float(a[0]), value.Float(a[1]))), nil
 		}),
 	}
 	inf := math.Inf(1)
@@ -150,7 +164,7 @@ func trigOps() map[string]parseFunc {
 				return failed(50989, "cannot apply %s to %s, value must be in %s%s,%s%s", name, value.Show(v), open,
 					value.FormatFloat(f.lo, 6), value.FormatFloat(f.hi, 6), end)
 			}
-			return doubleLike(v.Type, f.fn(x)), nil
+			return trig(name, v, f.fn), nil
 		})
 	}
 	return out
@@ -164,7 +178,20 @@ func doubleLike(t bson.Type, f float64) bson.RawValue {
 	return bson.DoubleValue(f)
 }
 
-func scale(v bson.RawValue, by float64) bson.RawValue { return doubleLike(v.Type, value.Float(v)*by) }
+// trig computes a function of a number in the digits of its type.
+func trig(name string, v bson.RawValue, fn func(float64) float64) bson.RawValue {
+	x := value.Float(v)
+	if v.Type == bson.TypeDecimal128 {
+		if d := value.Decimal(v); d.Form == apd.Finite && !d.IsZero() {
+			if out := decimalTrig[name](d); out != nil {
+				return value.DecimalValue(out)
+			}
+		}
+	} else if f, ok := trigOfDouble(name, x); ok {
+		return bson.DoubleValue(f)
+	}
+	return doubleLike(v.Type, fn(x))
+}
 
 func bitOps() map[string]parseFunc {
 	out := map[string]parseFunc{

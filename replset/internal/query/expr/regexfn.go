@@ -129,7 +129,7 @@ func found(s string, m [][2]int) bson.RawValue {
 
 func findAll(re *value.Regex, s string) (bson.RawValue, error) {
 	var out []bson.RawValue
-	for from := 0; from <= len(s); {
+	for from := 0; from < len(s) || from == 0; { // there is no match after the last character, save in an empty string
 		m, err := re.Find(s, from)
 		if err != nil {
 			return value.Missing, err
