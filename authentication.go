@@ -13,6 +13,7 @@ import (
 	"github.com/sextantdb/sextant/internal/conn"
 	"github.com/sextantdb/sextant/internal/connstring"
 	"github.com/sextantdb/sextant/internal/credential"
+	"github.com/sextantdb/sextant/internal/topology"
 )
 
 // AWSCredentials are keys of AWS, for MONGODB-AWS. No verb of fmt shows the secret ones.
@@ -88,7 +89,7 @@ func (c *Config) login() *connstring.Credential {
 // inClear warns of a login that works, and that whoever sees the packets can read. Sockets of the file system have none.
 func (c *Config) inClear() []Warning {
 	what := map[string]string{auth.Plain: "password", auth.OIDC: "token"}[c.AuthMechanism]
-	sockets := len(c.Hosts) > 0 && !slices.ContainsFunc(c.Hosts, func(h string) bool { return !strings.HasSuffix(h, ".sock") })
+	sockets := len(c.Hosts) > 0 && !slices.ContainsFunc(c.Hosts, func(h string) bool { return !topology.IsPath(h) })
 	if what == "" || c.TLS || c.TLSConfig != nil || sockets {
 		return nil
 	}
@@ -165,7 +166,7 @@ func (c *Config) checkAWS(said *connstring.Credential) error {
 }
 
 func onThisMachine(seed string) bool {
-	if strings.HasSuffix(seed, ".sock") {
+	if topology.IsPath(seed) {
 		return true
 	}
 	host, _, err := net.SplitHostPort(withPort(seed))

@@ -131,12 +131,12 @@ func (c *Config) seeds() []string {
 	return out
 }
 
-// withPort adds the port 27017 where there is none. A host ending in .sock is a Unix socket and has none.
+// withPort is a host as the topology names it, with the port 27017 where there is none. The path of a Unix socket has none.
 func withPort(host string) string {
-	if strings.HasSuffix(host, ".sock") {
+	if topology.IsPath(host) {
 		return host
 	}
-	host = strings.ToLower(host)
+	host = topology.NormalAddress(host)
 	afterBracket := host[strings.LastIndexByte(host, ']')+1:]
 	if strings.Contains(afterBracket, ":") {
 		return host

@@ -3,6 +3,7 @@ package sextant_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -201,15 +202,15 @@ func TestProseSOCKS1To11(t *testing.T) {
 	}
 }
 
-// A member is reached through a socket of the file system, whose path the URI escapes.
+// A member is reached through a socket of the file system, whose path the URI escapes and whose case is kept.
 func TestUnixSocketInAURI(t *testing.T) {
 	set := replset.Run(t)
-	dir, err := os.MkdirTemp("", "sx") // t.TempDir may be longer than a socket's path may be
+	dir, err := os.MkdirTemp("", "Sx") // t.TempDir may be longer than a socket's path may be
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "mongodb-27017.sock")
+	path := filepath.Join(dir, "MongoDB-27017.sock")
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
@@ -242,5 +243,8 @@ func TestUnixSocketInAURI(t *testing.T) {
 	}
 	if m := cl.Hosts().Members; len(m) != 1 || m[0].Address != path || m[0].Pool.Total != 1 {
 		t.Errorf("members %+v", m)
+	}
+	if err := errors.Join(cl.Quarantine(path, "a test"), cl.Release(path)); err != nil {
+		t.Error(err)
 	}
 }

@@ -51,7 +51,7 @@ func checkHost(h string) error {
 	if h == "" {
 		return configError("a host is empty")
 	}
-	if strings.HasSuffix(h, ".sock") {
+	if topology.IsPath(h) && strings.HasSuffix(strings.ToLower(h), ".sock") {
 		return nil
 	}
 	host, port, err := net.SplitHostPort(withPort(h))

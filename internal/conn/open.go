@@ -64,7 +64,7 @@ func dial(ctx context.Context, addr string, o *Options) (net.Conn, error) {
 		return nil, dialError(ctx, addr, err)
 	}
 	network := "tcp"
-	if strings.HasSuffix(to, ".sock") {
+	if strings.HasSuffix(to, ".sock") || strings.Contains(to, "/") {
 		network = "unix"
 	}
 	open := dialer.DialContext

@@ -1,7 +1,6 @@
 package topology
 
 import (
-	"strings"
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
@@ -43,9 +42,9 @@ func ParseHello(addr string, reply bson.Raw, rtt time.Duration, now time.Time) (
 func (s *Server) readName(key string, v bson.RawValue) bool {
 	switch key {
 	case "me":
-		s.Me = lower(v)
+		s.Me = addressOf(v)
 	case "primary":
-		s.Primary = lower(v)
+		s.Primary = addressOf(v)
 	case "setName":
 		s.SetName, _ = v.StringValueOK()
 	case "hosts":
@@ -143,9 +142,9 @@ func (h *helloFlags) kind(inSet bool) event.Kind {
 	return event.RSOther
 }
 
-func lower(v bson.RawValue) string {
+func addressOf(v bson.RawValue) string {
 	s, _ := v.StringValueOK()
-	return strings.ToLower(s)
+	return NormalAddress(s)
 }
 
 func addresses(v bson.RawValue) []string {
@@ -155,7 +154,7 @@ func addresses(v bson.RawValue) []string {
 	}
 	var out []string
 	for _, item := range arr.All() {
-		if a := lower(item); a != "" && oneLine(a) == a { // nobody can be called so, and it would be printed
+		if a := addressOf(item); a != "" && oneLine(a) == a { // nobody can be called so, and it would be printed
 			out = append(out, a)
 		}
 	}

@@ -92,11 +92,22 @@ func New(cfg Config, now time.Time) *Description {
 	return d
 }
 
-// normalized lowers the case of addresses and drops repeated ones.
+// NormalAddress is an address as members are known by it: in lower case, unless it is the path of a Unix socket.
+func NormalAddress(addr string) string {
+	if IsPath(addr) {
+		return addr
+	}
+	return strings.ToLower(addr)
+}
+
+// IsPath says whether an address is the path of a Unix socket: no host holds a slash.
+func IsPath(addr string) bool { return strings.HasSuffix(addr, ".sock") || strings.Contains(addr, "/") }
+
+// normalized has all addresses in their normal form and drops repeated ones.
 func normalized(addrs []string) []string {
 	out := make([]string, 0, len(addrs))
 	for _, a := range addrs {
-		if a = strings.ToLower(a); !slices.Contains(out, a) {
+		if a = NormalAddress(a); !slices.Contains(out, a) {
 			out = append(out, a)
 		}
 	}

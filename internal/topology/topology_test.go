@@ -274,6 +274,31 @@ func TestOutAndMergeStayOnThePrimaryOfOldSets(t *testing.T) {
 	}
 }
 
+// The file system knows a path by its case, DNS knows a name in any.
+func TestAddressesAreInLowerCaseAndPathsAsTheyAre(t *testing.T) {
+	now := time.Now()
+	d := New(Config{Seeds: []string{"DB1:27017", "db1:27017", "/tmp/A.sock", "/tmp/a.sock", "/tmp/B.SOCK"}}, now)
+	var got []string
+	for _, s := range d.Servers {
+		got = append(got, s.Addr)
+	}
+	if want := []string{"db1:27017", "/tmp/A.sock", "/tmp/a.sock", "/tmp/B.SOCK"}; !slices.Equal(got, want) {
+		t.Errorf("the seeds are %q, want %q", got, want)
+	}
+	hello, err := bson.Marshal(bson.D{{Key: "ok", Value: 1}, {Key: "setName", Value: "rs"}, {Key: "me", Value: "/tmp/A.sock"}, {Key: "primary", Value: "DB1:1"},
+		{Key: "hosts", Value: bson.A{"/tmp/A.sock", "DB1:1"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := ParseHello("/tmp/A.sock", hello, 0, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Me != "/tmp/A.sock" || s.Primary != "db1:1" || !slices.Equal(s.Hosts, []string{"/tmp/A.sock", "db1:1"}) {
+		t.Errorf("me %s, primary %s, hosts %q", s.Me, s.Primary, s.Hosts)
+	}
+}
+
 func TestParseHelloRefusesFailuresAndGarbage(t *testing.T) {
 	notOK := bson.EndDocument(bson.AppendDouble([]byte{0, 0, 0, 0}, "ok", 0), 0)
 	for name, r := range map[string]bson.Raw{"ok 0": notOK, "empty": {}, "cut off": reply('p')[:20], "no ok": {5, 0, 0, 0, 0}} {

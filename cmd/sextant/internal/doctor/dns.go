@@ -137,7 +137,9 @@ func hostOf(addr string) string {
 	return host
 }
 
-func isSocket(addr string) bool { return strings.HasSuffix(addr, ".sock") }
+func isSocket(addr string) bool {
+	return strings.HasSuffix(addr, ".sock") || strings.Contains(addr, "/")
+}
 
 func literal(host string) bool {
 	_, err := netip.ParseAddr(host)

@@ -15,7 +15,7 @@ func (x *examination) judgeName(p *probe) {
 	f := Finding{Stage: "names", Server: p.addr, Severity: Note,
 		Cause: fmt.Sprintf("this seed calls itself %s: clients ask it once and then use the names that the set advertises (%s)", m.Me, strings.Join(x.roster(), ", ")),
 		Cure:  "write the advertised names in the connection string"}
-	switch me := x.probe(strings.ToLower(m.Me)); {
+	switch me := x.probe(address(m.Me)); {
 	case x.cutOff():
 		f.Severity = Trouble
 		f.Cause += ", none of which can be reached from here"
