@@ -97,8 +97,11 @@ type Config struct {
 	// the specification: ConnectTimeout and one HeartbeatFrequency, 20 s as a rule.
 	HeartbeatTimeout time.Duration
 	// FailFast ends the wait for a member at once where waiting cannot help: every member that might serve fails for a cause
-	// that lasts, which is a certificate or a port that does not speak TLS, a refused login, a name that does not exist, or
-	// another set than the one asked for. By default only those of these causes end it that leave nobody to wait for.
+	// that lasts, which is a certificate, a port that speaks something else (TLS or none against what is configured, HTTP), a
+	// refused login, a name that does not exist, or another set than the one asked for. By default only those of these causes
+	// end it that leave nobody to wait for. A server that hangs up on the greeting may want TLS, or none, or may just be
+	// dying: it is then dialled once more and greeted in the other way, in clear with nothing but the command hello; only if
+	// it answers that, the cause lasts. A server that keeps silent may yet answer.
 	FailFast bool
 	// Strict makes every warning of an option that cannot be used an error: for tools, and for a configuration that is this
 	// program's own.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sextantdb/sextant/event"
+	"github.com/sextantdb/sextant/internal/conn"
 	"github.com/sextantdb/sextant/internal/topology"
 	"github.com/sextantdb/sextant/mongoerr"
 )
@@ -116,7 +117,7 @@ func lasting(err error) bool {
 	switch {
 	case !ok || mongoerr.IsCanceled(err):
 		return false
-	case mongoerr.IsAuth(err) || mongoerr.IsConfig(err) || notFound(err):
+	case mongoerr.IsAuth(err) || mongoerr.IsConfig(err) || notFound(err) || conn.IsForeign(err):
 		return true
 	}
 	return e.Stage == mongoerr.StageTLS && !mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded)

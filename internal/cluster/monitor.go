@@ -45,7 +45,7 @@ type monitor struct {
 
 func newMonitor(c *Cluster, addr string) *monitor {
 	m := &monitor{c: c, addr: addr, opts: c.cfg.Conn, wake: make(chan struct{}, 1), checked: make(chan struct{})}
-	m.opts.Monitor, m.opts.Credential = true, nil
+	m.opts.Monitor, m.opts.Credential, m.opts.Diagnose = true, nil, c.cfg.FailFast
 	m.opts.Reached = func(s mongoerr.Stage) { m.stage.Store(s) }
 	m.ctx, m.cancel = context.WithCancel(c.ctx)
 	return m

@@ -46,6 +46,7 @@ type Options struct {
 	Proxy       *Proxy       // that Dial, or the default, connects to in place of the server; nil: none
 	Compression *Compression // nil: messages are not compressed
 	Monitor     bool         // a monitor's connection: never authenticates, never asks for mechanisms
+	Diagnose    bool         // find out by a second connection whether a server that hangs up on the greeting wants TLS, or none
 	Metadata    *Metadata    // the client document of hello; nil: ClientMetadata(AppName) at each Open
 	// Reached is told, while Open works, to which stage it has come: proxy or dial, tls, handshake. nil: nobody wants to know.
 	Reached func(mongoerr.Stage)

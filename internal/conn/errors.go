@@ -41,7 +41,7 @@ func failure(stage mongoerr.Stage, addr string, cause error, format string, args
 
 // garbage is the error for bytes that are no reply.
 func (c *Conn) garbage(err error) error {
-	return c.fail(mongoerr.StageRead, err, "the server's bytes are no reply")
+	return c.fail(mongoerr.StageRead, c.marked(err), "the server's bytes are no reply")
 }
 
 func opcodeError(code int32) error {
@@ -62,7 +62,7 @@ func (c *Conn) ioError(ctx context.Context, stage mongoerr.Stage, err error) err
 	case errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) && c.Broken():
 		return c.fail(stage, err, "the connection was closed by this client")
 	case wire.Guess(partial) != "":
-		return c.fail(stage, err, "the server closed the connection after bytes that are %s%s", wire.Guess(partial), tlsHint(partial))
+		return c.fail(stage, c.marked(err), "the server closed the connection after bytes that are %s%s", wire.Guess(partial), tlsHint(partial))
 	case alertWords(err) != "":
 		return c.refusedByTLS(stage, err)
 	case !isHangUp(err):

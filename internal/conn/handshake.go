@@ -59,6 +59,11 @@ func (c *Conn) recogniseService(o *Options, hello bson.Raw) error {
 	return nil
 }
 
+// appendBareHello is the hello of a client that says nothing of itself.
+func appendBareHello(dst []byte) []byte {
+	return bson.AppendBoolean(bson.AppendInt32(dst, "isMaster", 1), "helloOk", true)
+}
+
 func appendHello(dst []byte, o *Options, a *authenticator) []byte {
 	if o.LoadBalanced {
 		dst = bson.AppendInt32(dst, "hello", 1)

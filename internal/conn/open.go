@@ -31,7 +31,7 @@ func Open(ctx context.Context, addr string, o *Options) (*Conn, error) {
 	defer l.end()
 	nc, err := dial(l.ctx, addr, o)
 	if err != nil {
-		return nil, err
+		return nil, o.diagnosed(l.ctx, addr, err)
 	}
 	o.reached(mongoerr.StageHandshake)
 	c := newConn(nc, addr)
@@ -43,7 +43,7 @@ func Open(ctx context.Context, addr string, o *Options) (*Conn, error) {
 	}
 	if err := c.greet(l, o, a); err != nil {
 		c.Close()
-		return nil, err
+		return nil, o.diagnosed(l.ctx, addr, err)
 	}
 	c.phase = ""
 	return c, nil
