@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/internal/wire"
 	"github.com/sextantdb/sextant/mongoerr"
 )
@@ -121,6 +122,43 @@ func TestDrainEndsInTimeAndMayGoOn(t *testing.T) {
 		}
 		pingAgain(t, c)
 	})
+}
+
+// A find whose caller has gone opens a cursor that nobody will close; of a later batch the cursor is known.
+func TestDrainClosesACursorThatNobodyKnows(t *testing.T) {
+	for batch, orphan := range map[string]bool{"firstBatch": true, "nextBatch": false} {
+		synctest.Test(t, func(t *testing.T) {
+			var killed bson.Raw
+			c := open(t, played(t, func(p *peer) {
+				p.greet()
+				m := p.read()
+				time.Sleep(1500 * time.Millisecond)
+				reply, err := bson.Marshal(bson.D{{Key: "cursor", Value: bson.D{{Key: batch, Value: bson.A{}}, {Key: "id", Value: int64(77)},
+					{Key: "ns", Value: "shop.people.old"}}}, {Key: "ok", Value: 1.0}})
+				if err != nil {
+					t.Error(err)
+				}
+				p.answer(m, reply)
+				if m = p.read(); m != nil && string(wire.CommandName(message(0, 0, 0, m.Body))) == "killCursors" {
+					killed = m.Body.Clone()
+					p.answer(m, doc("ok", 1.0))
+					m = p.read()
+				}
+				p.answer(m, doc("n", 2, "ok", 1.0))
+			}))
+			giveUp(t, c, 0)
+			if err := c.Drain(time.Now().Add(time.Minute)); err != nil || c.Owes() {
+				t.Fatal(err)
+			}
+			pingAgain(t, c)
+			name, _ := killed.Lookup("killCursors").StringValueOK()
+			id, _ := killed.Lookup("cursors", "0").Int64OK()
+			db, _ := killed.Lookup("$db").StringValueOK()
+			if was := name == "people.old" && id == 77 && db == "shop"; was != orphan {
+				t.Errorf("%s: sent %s", batch, killed)
+			}
+		})
+	}
 }
 
 func TestDrainRefusesAReplyToAnotherRequest(t *testing.T) {

@@ -3,8 +3,10 @@ package conn
 import (
 	"context"
 	"encoding/binary"
+	"strings"
 	"time"
 
+	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/internal/wire"
 	"github.com/sextantdb/sextant/mongoerr"
 )
@@ -59,7 +61,8 @@ func (c *Conn) exchange(ctx context.Context, msg []byte, id int32, exhaust bool)
 // has read it.
 func (c *Conn) Owes() bool { return c.owed != 0 }
 
-// Drain reads the reply that is owed, whatever part of it has come already, and forgets it. If it has not come by the
+// Drain reads the reply that is owed, whatever part of it has come already, and forgets it. A cursor that it opened, of
+// which nobody else knows, is closed: it would stay open at the server for ten minutes. If the replies have not come by the
 // time until, the error is a timeout, and it may be drained further; after another error the connection is broken.
 func (c *Conn) Drain(until time.Time) error {
 	if c.owed == 0 {
@@ -68,17 +71,60 @@ func (c *Conn) Drain(until time.Time) error {
 	ctx, cancel := context.WithDeadline(context.Background(), until)
 	defer cancel()
 	stop := c.arm(ctx)
-	m, err := c.read(ctx)
+	err := c.drain(ctx)
 	c.disarm(stop)
-	if err == nil && (m.ResponseTo != c.owed || m.Flags&wire.MoreToCome != 0) {
-		err = c.fail(mongoerr.StageRead, nil, "the late reply answers request %d, not %d", m.ResponseTo, c.owed)
+	if err == nil {
+		c.forget()
 	}
-	if err != nil {
-		return err
+	return err
+}
+
+func (c *Conn) drain(ctx context.Context) error {
+	for c.owed != 0 {
+		m, err := c.read(ctx)
+		if err == nil && (m.ResponseTo != c.owed || m.Flags&wire.MoreToCome != 0) {
+			err = c.fail(mongoerr.StageRead, nil, "the late reply answers request %d, not %d", m.ResponseTo, c.owed)
+		}
+		if err != nil {
+			return err
+		}
+		c.owed = 0
+		msg, id := c.closeOrphan(m.Body)
+		if msg == nil {
+			return nil
+		}
+		if err := c.write(ctx, msg); err != nil {
+			if c.Broken() {
+				return err
+			}
+			return nil // the time was up before anything was sent: the server will find the cursor idle some time
+		}
+		c.owed = id
 	}
-	c.owed = 0
-	c.forget()
 	return nil
+}
+
+// closeOrphan is the request that closes the cursor that a reply opened, nil if it opened none.
+func (c *Conn) closeOrphan(reply bson.Raw) (msg []byte, id int32) {
+	if reply.Validate() != nil {
+		return nil, 0
+	}
+	cursor, _ := reply.Lookup("cursor").DocumentOK()
+	_, first := cursor.Lookup("firstBatch").ArrayOK() // of any other batch the cursor is known
+	number, _ := cursor.Lookup("id").Int64OK()
+	ns, _ := cursor.Lookup("ns").StringValueOK()
+	db, collection, ok := strings.Cut(ns, ".")
+	if !first || number == 0 || !ok {
+		return nil, 0
+	}
+	id = c.NextRequestID()
+	msg, start := wire.AppendMsgStart(c.Buffer(), id, 0, 0)
+	msg, doc := bson.BeginDocument(msg)
+	msg = bson.AppendString(msg, "killCursors", collection)
+	msg, list := bson.BeginArrayElement(msg, "cursors")
+	msg = bson.EndDocument(bson.AppendInt64(msg, "0", number), list)
+	msg = bson.AppendString(msg, "$db", db)
+	return wire.EndMsg(bson.EndDocument(msg, doc), start), id
 }
 
 // Send sends one whole message that asks for no reply (moreToCome).

@@ -182,6 +182,7 @@ func (c *Conn) answer(msg []byte, packed compress.ID) bool {
 			return false
 		}
 		if !env.silent && !c.write(r, env, &rep, more) {
+			c.replier(r).cursors.orphaned(&rep)
 			return false
 		}
 		if !more {

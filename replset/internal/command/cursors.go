@@ -144,6 +144,16 @@ func (t *cursorTable) kill(id int64, ns string) bool {
 	return true
 }
 
+// orphaned closes the cursor that a reply tells of which did not arrive, or not in whole.
+func (t *cursorTable) orphaned(rep *reply) {
+	v, _ := rep.doc.Get("cursor")
+	cursor, _ := v.(bson.D)
+	v, _ = cursor.Get("id")
+	if id, _ := v.(int64); id != 0 {
+		t.kill(id, "")
+	}
+}
+
 // killSessions closes the cursors of sessions that end; nil means all sessions.
 func (t *cursorTable) killSessions(ended []sessionKey) {
 	for _, id := range t.ids(func(c *cursor) bool {
