@@ -41,8 +41,14 @@ func (c *Conn) checked(m wire.Msg, err error) (bson.Raw, error) {
 	if err := m.Body.Validate(); err != nil {
 		return nil, c.fail(mongoerr.StageRead, err, "the server's hello is malformed")
 	}
+	if len(m.Body) > maxHello {
+		return nil, c.fail(mongoerr.StageRead, nil, "the server's hello has %d bytes; at most %d are taken", len(m.Body), maxHello)
+	}
 	return m.Body.Clone(), nil
 }
+
+// maxHello bounds what is kept of a server's hello, by the monitor and each connection. A true one has a few kilobytes.
+const maxHello = 256 << 10
 
 func (c *Conn) appendCheck(dst []byte) []byte {
 	_, greeted := c.hello.Lookup("isWritablePrimary").BooleanOK()

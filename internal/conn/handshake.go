@@ -22,6 +22,9 @@ func (c *Conn) sayHello(ctx context.Context, o *Options, a *authenticator) error
 	if err := reply.Validate(); err != nil {
 		return c.fail(mongoerr.StageHandshake, err, "the server's hello is malformed")
 	}
+	if len(reply) > maxHello {
+		return c.fail(mongoerr.StageHandshake, nil, "the server's hello has %d bytes; at most %d are taken", len(reply), maxHello)
+	}
 	reply = reply.Clone()
 	if e := mongoerr.FromReply(reply); e != nil {
 		e.Stage, e.Server, e.Op = mongoerr.StageHandshake, c.addr, "hello"

@@ -29,6 +29,11 @@ func ParseHello(addr string, reply bson.Raw, rtt time.Duration, now time.Time) (
 			h.read(key, v)
 		}
 	}
+	if n := len(s.Hosts) + len(s.Passives) + len(s.Arbiters); n > mostMembers {
+		e := mongoerr.New(mongoerr.StageHandshake, "the reply to hello names %d members, more than the %d that are believed (a set has at most 50)", n, mostMembers)
+		e.Op, e.Server = "hello", addr
+		return nil, e
+	}
 	s.HelloOK, s.Hidden = h.helloOK, h.hidden
 	s.Kind = h.kind(s.SetName != "")
 	if rtt >= 0 {
@@ -37,6 +42,9 @@ func ParseHello(addr string, reply bson.Raw, rtt time.Duration, now time.Time) (
 	}
 	return s, nil
 }
+
+// mostMembers bounds how many monitors and pools the word of one server can make a client have.
+const mostMembers = 500
 
 // readName takes the fields that name things.
 func (s *Server) readName(key string, v bson.RawValue) bool {

@@ -24,6 +24,7 @@ const (
 	firstBatch     = 101      // documents in a first batch whose size nobody asked for
 	maxBatchBytes  = 16 << 20 // bytes of documents in one batch
 	cursorLifetime = 10 * time.Minute
+	maxCursors     = 10_000 // bounds what clients that forget them can make a member hold; the longest idle goes first
 )
 
 // source yields the documents of a cursor, one at a time. ok is false when there are
@@ -55,7 +56,8 @@ type cursor struct {
 // cursorTable holds the open cursors of a member. Idle ones are closed whenever the
 // table is used. It owns the coroutines behind the cursors: closeAll ends them.
 type cursorTable struct {
-	mu      sync.Mutex // guards cursors and their busy, killed and lastUse
+	mu      sync.Mutex // guards looked, cursors and their busy, killed and lastUse
+	looked  time.Time  // for those that are idle for too long
 	cursors map[int64]*cursor
 }
 
@@ -63,6 +65,9 @@ type cursorTable struct {
 func (t *cursorTable) add(c *cursor) {
 	t.mu.Lock()
 	expired := t.expire(time.Now())
+	if len(t.cursors) >= maxCursors {
+		expired = t.evict(expired)
+	}
 	if t.cursors == nil {
 		t.cursors = map[int64]*cursor{}
 	}
@@ -80,6 +85,10 @@ func (t *cursorTable) add(c *cursor) {
 // expire takes out what has been idle for too long. The caller holds mu and closes
 // the sources after releasing it.
 func (t *cursorTable) expire(now time.Time) (expired []*cursor) {
+	if now.Sub(t.looked) < time.Second {
+		return nil // looking costs as much as there are cursors
+	}
+	t.looked = now
 	for id, c := range t.cursors {
 		if !c.busy && !c.noTimeout && now.Sub(c.lastUse) > cursorLifetime {
 			delete(t.cursors, id)
@@ -87,6 +96,21 @@ func (t *cursorTable) expire(now time.Time) (expired []*cursor) {
 		}
 	}
 	return expired
+}
+
+// evict takes out the cursor that has been idle longest. The caller holds mu.
+func (t *cursorTable) evict(expired []*cursor) []*cursor {
+	var oldest *cursor
+	for _, c := range t.cursors {
+		if !c.busy && (oldest == nil || c.lastUse.Before(oldest.lastUse)) {
+			oldest = c
+		}
+	}
+	if oldest == nil {
+		return expired
+	}
+	delete(t.cursors, oldest.id)
+	return append(expired, oldest)
 }
 
 func closeSources(cs []*cursor) {

@@ -130,6 +130,7 @@ func serverStatus(_ context.Context, m *Member, _ *Request) (bson.D, error) {
 		{Key: "localTime", Value: time.Now()},
 		{Key: "connections", Value: bson.D{
 			{Key: "current", Value: int32(open)}, {Key: "available", Value: int32(maxConns - open)}, {Key: "totalCreated", Value: ever}}},
+		{Key: "metrics", Value: bson.D{{Key: "cursor", Value: bson.D{{Key: "open", Value: bson.D{{Key: "total", Value: int64(m.cursors.count())}}}}}}},
 		{Key: "logicalSessionRecordCache", Value: bson.D{{Key: "activeSessionsCount", Value: int32(len(m.sessions.list()))}}},
 		{Key: "repl", Value: m.setFields(st, false)},
 		{Key: "storageEngine", Value: bson.D{

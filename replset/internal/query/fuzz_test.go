@@ -63,6 +63,56 @@ func FuzzUpdate(f *testing.F) {
 	})
 }
 
+// FuzzFilteredUpdate: {u: a document or a pipeline, f: array filters, upsert: the filter of one}.
+func FuzzFilteredUpdate(f *testing.F) {
+	doc := seed(f, `{"u":{"$set":{"a.$[x].b":1},"$max":{"a.$[].c":2}},"f":[{"x.b":{"$gt":1}}]}`, `{"u":[{"$set":{"z":"$a"}},{"$unset":"b"}]}`,
+		`{"u":[{"$replaceWith":{"$mergeObjects":["$$ROOT",{"q":1}]}}],"upsert":{"a":1,"b.c":{"$eq":2}}}`, `{"u":{"$setOnInsert":{"k":1}},"upsert":{"_id":{"x":1},"$and":[{"a":3}]}}`,
+		`{"u":{"$pull":{"a":{"b":{"$in":[2]}}},"$push":{"a":{"$each":[],"$sort":-1,"$position":-2}}}}`)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in := bson.Raw(data)
+		if in.Validate() != nil {
+			return
+		}
+		var filters []bson.Raw
+		list, _ := in.Lookup("f").ArrayOK()
+		for _, v := range list.All() {
+			d, _ := v.DocumentOK()
+			filters = append(filters, d)
+		}
+		u, err := ParseUpdate(in.Lookup("u"), filters, testOptions)
+		if err != nil {
+			return
+		}
+		if out, _, err := u.Apply(doc, 1, false); err == nil && out.Validate() != nil {
+			t.Fatalf("a valid update made an invalid document: %x", []byte(out))
+		}
+		q, _ := in.Lookup("upsert").DocumentOK()
+		p, err := ParseFilter(q, testOptions)
+		if q == nil || err != nil {
+			return
+		}
+		if out, err := u.Upsert(p); err == nil && out.Validate() != nil {
+			t.Fatalf("a valid upsert made an invalid document: %x", []byte(out))
+		}
+	})
+}
+
+// FuzzSort: an order is an order, whatever it says.
+func FuzzSort(f *testing.F) {
+	doc := seed(f, `{"a":1,"b.c":-1}`, `{"a.b":-1,"s":{"$meta":"textScore"}}`, `{"$natural":1}`)
+	other := js(f, `{"_id":2,"a":[],"b":{"c":[1,{"d":2}]}}`)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := ParseSort(bson.Raw(data))
+		if err != nil {
+			return
+		}
+		if s.Compare(doc, doc) != 0 || s.Compare(doc, other) != -s.Compare(other, doc) {
+			t.Fatalf("%x: %d, %d, %d", data, s.Compare(doc, doc), s.Compare(doc, other), s.Compare(other, doc))
+		}
+		_ = s.Apply([]bson.Raw{doc, other})
+	})
+}
+
 func FuzzPipeline(f *testing.F) {
 	doc := seed(f, `[{"$match":{"s":"text"}},{"$unwind":"$a"},{"$group":{"_id":"$a.c","n":{"$sum":1},"l":{"$push":"$$ROOT"}}},{"$sort":{"n":-1}}]`,
 		`[{"$project":{"x":{"$dateToString":{"date":"$d","format":"%Y-%m"}},"y":{"$map":{"input":"$a","in":{"$type":"$$this"}}}}}]`,
