@@ -34,6 +34,7 @@ vectors: # answers recorded from a real server, counted by operator
 interop: # strangers against the embedded set, and the driver against a stranger: a module of its own; installs those that are not there
 	interop/install.sh
 	cd interop && go test -race -count=1 -timeout 20m -parallel 4 ./...
+	cd interop && go test -count=1 -run OnRealInput . # 100,000 orders: 5,000 of them above, where every access is checked
 
 official: # the official Go driver's own runner of the unified tests against the embedded set; its count may only rise
 	cd interop && go run ./official

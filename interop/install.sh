@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Brings the foreign clients that the tests here need to this machine: Debian's packages and npm's. What is there stays.
-# SEXTANT_INTEROP_SKIP names those to go without, separated by commas: pymongo, php, node, mongosh.
+# SEXTANT_INTEROP_SKIP names those to go without, separated by commas: pymongo, php, node, mongosh, and countries, which is data.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -11,7 +11,7 @@ has_php() { php -r "exit(extension_loaded('mongodb') ? 0 : 1);" 2>/dev/null; }
 debs=()
 skips pymongo || has_pymongo || debs+=(python3-pymongo)
 skips php || has_php || debs+=(php-cli php-mongodb)
-if ! { skips node && skips mongosh; }; then
+if ! { skips node && skips mongosh && skips countries; }; then
 	command -v node >/dev/null || debs+=(nodejs)
 	command -v npm >/dev/null || debs+=(npm)
 fi
@@ -32,8 +32,13 @@ if [ ${#debs[@]} -gt 0 ]; then
 	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${debs[@]}" >/dev/null
 fi
 
-# The lock file beside what it installed says whether that is still what is wanted.
-if ! { skips node && skips mongosh; } && ! cmp -s node/package-lock.json node/node_modules/.installed; then
-	(cd node && npm ci --omit=optional --no-progress --loglevel=error)
-	cp node/package-lock.json node/node_modules/.installed
+# The lock file beside what it installed says whether that is still what is wanted. countries/ is data, not a client.
+npm_ci() {
+	cmp -s "$1/package-lock.json" "$1/node_modules/.installed" && return
+	(cd "$1" && npm ci --omit=optional --no-progress --loglevel=error)
+	cp "$1/package-lock.json" "$1/node_modules/.installed"
+}
+if ! { skips node && skips mongosh; }; then
+	npm_ci node
 fi
+skips countries || npm_ci countries

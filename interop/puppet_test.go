@@ -83,11 +83,11 @@ func (p *puppet) line(step string) []byte {
 	select {
 	case line, ok := <-p.lines:
 		if !ok {
-			p.t.Fatalf("the puppet ended in the middle of %s", step)
+			p.t.Fatalf("the puppet ended in the middle of %.1000s", step)
 		}
 		return line
 	case <-time.After(patience):
-		p.t.Fatalf("no answer after %v to %s", patience, step)
+		p.t.Fatalf("no answer after %v to %.1000s", patience, step)
 	}
 	return nil
 }
@@ -95,13 +95,19 @@ func (p *puppet) line(step string) []byte {
 // do has the puppet carry out a step.
 func (p *puppet) do(step string) answer {
 	p.t.Helper()
-	if _, err := fmt.Fprintln(p.in, strings.Join(strings.Fields(step), " ")); err != nil {
-		p.t.Fatalf("telling the puppet %s: %v", step, err)
+	return p.tell(strings.Join(strings.Fields(step), " "))
+}
+
+// tell has the puppet carry out a step as it is written, on one line.
+func (p *puppet) tell(step string) answer {
+	p.t.Helper()
+	if _, err := fmt.Fprintln(p.in, step); err != nil {
+		p.t.Fatalf("telling the puppet %.1000s: %v", step, err)
 	}
 	line := p.line(step)
 	var a answer
 	if err := bson.UnmarshalExtJSON(line, false, &a); err != nil {
-		p.t.Fatalf("%s was answered with %q: %v", step, line, err)
+		p.t.Fatalf("%.1000s was answered with %.1000q: %v", step, line, err)
 	}
 	return a
 }

@@ -1,0 +1,6 @@
+//go:build !race
+
+package interop
+
+// orderCount is how many orders are imported.
+const orderCount = 100_000
