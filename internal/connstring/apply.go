@@ -36,6 +36,9 @@ func (u *URI) applyPair(p pair, seen, set map[string]bool) {
 		u.unknown(p)
 		return
 	}
+	if err := row.unsafe(p.value); err != nil && u.fault == nil {
+		u.fault = errorf("option %s %w; to leave it out would weaken security", p.name, err)
+	}
 	repeatable := key == "readpreferencetags" || key == "tls"
 	if set[key] && !repeatable {
 		u.warn(p, row.secret, "it is given more than once; the last one counts", "")
@@ -79,6 +82,9 @@ func (u *URI) unknown(p pair) {
 		w.Option = "of an unprintable name"
 	}
 	now := today(p.key)
+	if now == noLists && u.fault == nil {
+		u.fault = errorf("option %s: %s; to leave it out would weaken security", w.Option, now.message)
+	}
 	if now.message != "" {
 		w.Message += ": " + now.message
 	}
@@ -92,6 +98,22 @@ func (u *URI) warn(p pair, secret bool, message, suggestion string) {
 		w.Value = ""
 	}
 	u.Warnings = append(u.Warnings, w)
+}
+
+// unsafe says why a value of an option that guards the client cannot be used.
+func (row *option) unsafe(value string) error {
+	if !row.guards {
+		return nil
+	}
+	if value == "" {
+		return fmt.Errorf("has an empty value")
+	}
+	if _, isBool := row.field(&Options{}).(**bool); isBool {
+		if _, _, err := parseBool(value); err != nil {
+			return fmt.Errorf("takes true or false")
+		}
+	}
+	return nil
 }
 
 // set parses the value into the row's field. An error leaves the field as it was.

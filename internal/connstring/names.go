@@ -29,6 +29,9 @@ const (
 	uuid     = "it is for drivers of languages with a UUID type of their own; here Config.BSON says what a UUID is"
 )
 
+// noLists is of options that would guard the client, so that to pass over them is an error.
+var noLists = oldName{message: "lists of revoked certificates are not read; authorities are asked by OCSP"}
+
 // oldNames are options of old drivers and of other languages' drivers and option objects, with what serves their purpose
 // today. Names that are a known option but for hyphens, underscores and a unit are found without being listed.
 var oldNames = map[string]oldName{
@@ -89,9 +92,9 @@ var oldNames = map[string]oldName{
 	"weakcertvalidation": {other, "tlsAllowInvalidCertificates"}, "sslallowinvalidcertificates": {other, "tlsAllowInvalidCertificates"},
 	"sslinvalidhostnameallowed": {other, "tlsAllowInvalidHostnames"}, "allowinvalidhostname": {other, "tlsAllowInvalidHostnames"},
 	"sslallowinvalidhostnames": {other, "tlsAllowInvalidHostnames"}, "sslmatchhostname": {other, "tlsAllowInvalidHostnames"},
-	"tlscrlfile": {"lists of revoked certificates are not read; authorities are asked", ""},
-	"sslcrlfile": {"lists of revoked certificates are not read; authorities are asked", ""},
-	"sslcrl":     {"lists of revoked certificates are not read; authorities are asked", ""},
+	"tlscrlfile": noLists,
+	"sslcrlfile": noLists,
+	"sslcrl":     noLists,
 	// what has become a matter of course, or of the program
 	"usenewurlparser": {always, ""}, "useunifiedtopology": {always, ""}, "keepalive": {always, ""}, "socketkeepalive": {always, ""},
 	"keepaliveinitialdelay": {always, ""}, "nodelay": {always, ""}, "tcpnodelay": {always, ""},

@@ -66,6 +66,7 @@ type option struct {
 	words   []string // for strings: the values there are; nil: any
 	secret  bool     // its value is never shown
 	emptyOK bool     // an empty value means something
+	guards  bool     // to leave it out would weaken security: a bad value is an error
 }
 
 const maxInt32 = 1<<31 - 1
@@ -80,7 +81,7 @@ var (
 // table has every known option.
 var table = []option{
 	{name: "appName", field: func(o *Options) any { return &o.AppName }},
-	{name: "authMechanism", field: func(o *Options) any { return &o.AuthMechanism }},
+	{name: "authMechanism", field: func(o *Options) any { return &o.AuthMechanism }, guards: true},
 	{name: "authMechanismProperties", field: func(o *Options) any { return &o.AuthMechanismProperties }, secret: true},
 	{name: "authSource", field: func(o *Options) any { return &o.AuthSource }},
 	{name: "compressors", field: func(o *Options) any { return &o.Compressors }, words: compressorNames},
@@ -115,12 +116,12 @@ var table = []option{
 	{name: "srvMaxHosts", field: func(o *Options) any { return &o.SRVMaxHosts }, max: maxInt32},
 	{name: "srvServiceName", field: func(o *Options) any { return &o.SRVServiceName }},
 	{name: "timeoutMS", field: func(o *Options) any { return &o.TimeoutMS }, max: maxInt32},
-	{name: "tls", field: func(o *Options) any { return &o.TLS }},
+	{name: "tls", field: func(o *Options) any { return &o.TLS }, guards: true},
 	{name: "tlsAllowInvalidCertificates", field: func(o *Options) any { return &o.TLSAllowInvalidCertificates }},
 	{name: "tlsAllowInvalidHostnames", field: func(o *Options) any { return &o.TLSAllowInvalidHostnames }},
-	{name: "tlsCAFile", field: func(o *Options) any { return &o.TLSCAFile }},
-	{name: "tlsCertificateKeyFile", field: func(o *Options) any { return &o.TLSCertificateKeyFile }},
-	{name: "tlsCertificateKeyFilePassword", field: func(o *Options) any { return &o.TLSCertificateKeyFilePassword }, secret: true},
+	{name: "tlsCAFile", field: func(o *Options) any { return &o.TLSCAFile }, guards: true},
+	{name: "tlsCertificateKeyFile", field: func(o *Options) any { return &o.TLSCertificateKeyFile }, guards: true},
+	{name: "tlsCertificateKeyFilePassword", field: func(o *Options) any { return &o.TLSCertificateKeyFilePassword }, guards: true, secret: true},
 	{name: "tlsDisableCertificateRevocationCheck", field: func(o *Options) any { return &o.TLSDisableCertificateRevocationCheck }},
 	{name: "tlsDisableOCSPEndpointCheck", field: func(o *Options) any { return &o.TLSDisableOCSPEndpointCheck }},
 	{name: "tlsInsecure", field: func(o *Options) any { return &o.TLSInsecure }},

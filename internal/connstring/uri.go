@@ -3,7 +3,8 @@
 //
 // What cannot be a connection string is an error. An option that is unknown, or whose value makes no sense, is left
 // out and kept as a Warning with a suggestion, because one string is shared by programs in many languages; who wants to
-// be strict turns warnings into errors. No error, warning or printed string holds the password.
+// be strict turns warnings into errors. Where to leave it out would weaken security, as with a tls that is neither true nor
+// false, it is an error in any case. No error, warning or printed string holds the password.
 package connstring
 
 import (
@@ -36,6 +37,7 @@ type URI struct {
 	Options
 	Warnings []Warning
 
+	fault error  // of an option that must not be left out
 	pairs []pair // as given, for printing and for rules on presence
 }
 
@@ -84,7 +86,9 @@ func Parse(text string) (*URI, error) {
 	if u.pairs, err = parsePairs(query); err != nil {
 		return nil, err
 	}
-	u.apply()
+	if u.apply(); u.fault != nil {
+		return nil, u.fault
+	}
 	if err := u.check(); err != nil {
 		return nil, err
 	}
