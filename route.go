@@ -32,8 +32,9 @@ type Pin struct {
 	p *cluster.Pin
 }
 
-// Pin waits until a member may serve reads with the read preference, and pins it; nil is the client's read preference. The
-// error is that of a selection.
+// Pin waits until a member may serve reads with the read preference, and pins it; nil is the client's read preference. A
+// member that was never heard of is waited for, for a second at most, so that the pins of clients that have just begun spread
+// over all that may serve. The error is that of a selection.
 func (cl *Client) Pin(ctx context.Context, pref *readpref.ReadPref) (*Pin, error) {
 	if ctx == nil {
 		return nil, argument("Pin", "", "the context is nil")

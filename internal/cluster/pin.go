@@ -27,8 +27,16 @@ type place struct {
 	seen   *view
 }
 
-// Pin waits for a member that serves the read preference and pins it. The error is that of a selection.
+// Pin waits for a member that serves the read preference and pins it. The error is that of a selection. Members that were
+// never heard of are waited for as in Explain: a pin lasts, and those of many clients that have just begun would all be at
+// the member that answers first.
 func (c *Cluster) Pin(ctx context.Context, pref *readpref.ReadPref) (*Pin, error) {
+	if err := c.FirstAnswers(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = tooLate(ctx, "no member is pinned")
+		}
+		return nil, err
+	}
 	p := &Pin{c: c, pref: pref}
 	p.at.Store(&place{})
 	_, err := c.choose(ctx, topology.Want{ReadPref: pref}, p, "pin", 0)
