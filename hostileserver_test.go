@@ -97,7 +97,7 @@ func packedAnswer(request, original int32, size int, id compress.ID, packed []by
 // memory stays bounded, and nothing is left at the end.
 func TestServerThatSendsRubbishCostsAnErrorEach(t *testing.T) {
 	good := bson.D{{Key: "ok", Value: 1}}
-	big := answer(t, 0, bson.D{{Key: "x", Value: bson.Binary{Data: make([]byte, 5<<20)}}, {Key: "ok", Value: 1}})[wire.HeaderLen:]
+	big := answer(t, 0, bson.D{{Key: "x", Value: bson.Binary{Data: make([]byte, 2<<20)}}, {Key: "ok", Value: 1}})[wire.HeaderLen:]
 	type trick struct {
 		name  string
 		bytes func(request int32) []byte
