@@ -74,31 +74,32 @@ func TestElectionAfterKill(t *testing.T) {
 }
 
 func TestStepDownIsFastAndKeepsConnections(t *testing.T) {
-	s := Run(t, Options{Members: 3})
-	p := primaryIndex(t, s)
-	c := dialRaw(t, s, p, "app")
-	c.must(t, "t", insert(1, majority()))
-	begun := time.Now()
-	if err := s.StepDown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	took := time.Since(begun)
-	t.Logf("step-down took %v", took)
-	if took > 100*time.Millisecond && !raceEnabled || took > time.Second {
-		t.Errorf("step-down took %v", took)
-	}
-	if q := primaryIndex(t, s); q == p {
-		t.Fatal("the old primary is primary again")
-	}
-	e := c.fails(t, mongoerr.CodeNotWritablePrimary, "t", insert(2, nil))
-	if e.Message != "not primary" {
-		t.Errorf("message %q", e.Message)
-	}
-	if _, ok := e.Response.Lookup("topologyVersion").DocumentOK(); !ok {
-		t.Errorf("a state-change error without topologyVersion: %v", e.Response)
-	}
-	c.fails(t, mongoerr.CodeNotPrimaryNoSecondaryOk, "t", bson.D{{Key: "find", Value: "c"}})
-	dialRaw(t, s, primaryIndex(t, s), "app").must(t, "t", insert(2, majority()))
+	onFakeTime(t, Options{Members: 3}, func(t *testing.T, s *Set) {
+		p := primaryIndex(t, s)
+		c := dialRaw(t, s, p, "app")
+		c.must(t, "t", insert(1, majority()))
+		begun := time.Now()
+		if err := s.StepDown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		took := time.Since(begun)
+		t.Logf("step-down took %v", took)
+		if took > 100*time.Millisecond {
+			t.Errorf("step-down took %v", took)
+		}
+		if q := primaryIndex(t, s); q == p {
+			t.Fatal("the old primary is primary again")
+		}
+		e := c.fails(t, mongoerr.CodeNotWritablePrimary, "t", insert(2, nil))
+		if e.Message != "not primary" {
+			t.Errorf("message %q", e.Message)
+		}
+		if _, ok := e.Response.Lookup("topologyVersion").DocumentOK(); !ok {
+			t.Errorf("a state-change error without topologyVersion: %v", e.Response)
+		}
+		c.fails(t, mongoerr.CodeNotPrimaryNoSecondaryOk, "t", bson.D{{Key: "find", Value: "c"}})
+		dialRaw(t, s, primaryIndex(t, s), "app").must(t, "t", insert(2, majority()))
+	})
 }
 
 func TestMajorityWritesSurviveKills(t *testing.T) {
