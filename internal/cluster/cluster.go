@@ -202,6 +202,9 @@ func (c *Cluster) awaitEnd(ctx context.Context) error {
 	}
 }
 
+// Closing is closed as soon as Close is called.
+func (c *Cluster) Closing() <-chan struct{} { return c.closing }
+
 // Description is the present view.
 func (c *Cluster) Description() *topology.Description { return c.view.Load().desc }
 

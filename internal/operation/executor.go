@@ -163,7 +163,7 @@ func (c *call) raised() error {
 }
 
 // rest pauses, for a random part of the longest time, before an overloaded server is asked again. It is false where the
-// context will not last for that long.
+// context will not last for that long, and at once when the client is closed.
 func (c *call) rest(ctx context.Context, longest time.Duration) bool {
 	d := time.Duration(float64(longest) * c.x.o.Chance())
 	if end, limited := ctx.Deadline(); limited && time.Until(end) <= d {
@@ -175,6 +175,11 @@ func (c *call) rest(ctx context.Context, longest time.Duration) bool {
 	case <-t.C:
 		return true
 	case <-ctx.Done():
+		return false
+	case <-c.x.o.Cluster.Closing():
+		e := c.decorate(c.trial.raised, c.failed)
+		e.Cause, e.Message = errors.Join(c.trial.raised, mongoerr.ErrClientClosed), "the client was closed before a further attempt; the last failed"
+		c.trial.raised = e
 		return false
 	}
 }
