@@ -95,7 +95,10 @@ func packedAnswer(request, original int32, size int, id compress.ID, packed []by
 
 // Whatever comes in answer to a command costs that connection and one error that names the server. The client goes on,
 // memory stays bounded, and nothing is left at the end.
-func TestServerThatSendsRubbishCostsAnErrorEach(t *testing.T) {
+// On fake time, since the monitor takes half a second to believe in the server again.
+func TestServerThatSendsRubbishCostsAnErrorEach(t *testing.T) { synctest.Test(t, sendRubbish) }
+
+func sendRubbish(t *testing.T) {
 	good := bson.D{{Key: "ok", Value: 1}}
 	big := answer(t, 0, bson.D{{Key: "x", Value: bson.Binary{Data: make([]byte, 2<<20)}}, {Key: "ok", Value: 1}})[wire.HeaderLen:]
 	type trick struct {
