@@ -114,7 +114,9 @@ const endTimeout = 2 * time.Second
 // Close ends the client: it tells the servers which sessions are over, closes all connections and waits until
 // every goroutine of the client has ended, or ctx has. Operations under way fail with ErrClientClosed or an error of
 // their connection. A function of the configuration that does not return, such as Dial, is waited for until a second after
-// ctx, and no longer than eleven; then the error says so. Closing again does nothing but wait as well.
+// ctx, and no longer than eleven seconds; then the error says so. That is what a Close inside a callback of an event or a
+// log's handler comes to, since it waits for that callback: begin it on another goroutine there. Closing again does nothing
+// but wait as well.
 func (cl *Client) Close(ctx context.Context) error {
 	if ctx == nil {
 		return argument("Close", "", "the context is nil")

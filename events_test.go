@@ -2,6 +2,8 @@ package sextant_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -91,6 +93,27 @@ func TestCallbackThatHangsSlowsNoOperationAndItsEventsAreCounted(t *testing.T) {
 		_ = b.cl.Close(ctx)
 		if took := time.Since(from); took > 3*time.Second {
 			t.Errorf("Close ended after %v", took)
+		}
+	})
+}
+
+// Broken by a Close that gives up waiting for a callback and says that all went well.
+func TestCloseInsideACallbackSaysThatItWaitsForItself(t *testing.T) {
+	var cl *sextant.Client
+	var said chan error
+	inBubble(t, func(_ *replset.Options, c *sextant.Config) {
+		said = make(chan error, 1)
+		closes := sync.OnceFunc(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			said <- cl.Close(ctx)
+		})
+		c.Monitor = &event.Monitor{Selection: func(*event.SelectionEvent) { closes() }}
+	}, func(t *testing.T, b *bubble) {
+		cl = b.cl
+		_ = b.insert(t) // starts the client, or finds it closed
+		if err := <-said; !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "a callback of its events") {
+			t.Errorf("Close in a callback: %v", err)
 		}
 	})
 }

@@ -134,6 +134,10 @@ func New(mode Mode, opts ...Option) (*ReadPref, error) {
 func build(mode Mode, opts []Option) *ReadPref {
 	p := &ReadPref{mode: mode}
 	for _, o := range opts {
+		if o == nil {
+			p.fail("an option is nil")
+			continue
+		}
 		o(p)
 	}
 	return p

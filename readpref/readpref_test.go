@@ -43,6 +43,7 @@ func TestValidateRefusesSenselessPreferences(t *testing.T) {
 		"negative staleness":     func() (*ReadPref, error) { return New(NearestMode, MaxStaleness(-time.Second)) },
 		"half a second":          func() (*ReadPref, error) { return New(NearestMode, MaxStaleness(time.Second/2)) },
 		"unknown mode":           func() (*ReadPref, error) { return New(Mode(9)) },
+		"a nil option":           func() (*ReadPref, error) { return New(NearestMode, nil) },
 	}
 	for name, build := range bad {
 		if _, err := build(); !mongoerr.IsConfig(err) {

@@ -12,6 +12,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -161,7 +162,7 @@ const hangGrace = time.Second
 // Close ends all monitoring and closes all connections. Whoever waits for a member or a connection fails with
 // mongoerr.ErrClientClosed. Operations in flight may end by themselves until ctx ends, but no longer than ten
 // seconds; then their connections are closed. It returns when every goroutine has ended, or with an error a second after
-// that, when a function of the caller's, such as Dial, does not come back; further calls do nothing.
+// that, when a function of the caller's, such as Dial or an event's callback, does not come back; further calls do nothing.
 func (c *Cluster) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, closeGrace)
 	defer cancel()
@@ -179,9 +180,7 @@ func (c *Cluster) Close(ctx context.Context) error {
 	if !started {
 		return nil
 	}
-	err := c.awaitEnd(ctx)
-	c.publisher.close(ctx)
-	return err
+	return cmp.Or(c.awaitEnd(ctx), c.publisher.close(ctx))
 }
 
 // awaitEnd waits for all goroutines. Once ctx has ended nothing of the driver's waits any more: after hangGrace only a

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -188,9 +190,8 @@ func (p *publishing) start() {
 	p.book.start()
 }
 
-func (p *publishing) close(ctx context.Context) {
-	p.user.close(ctx)
-	p.book.close(ctx)
+func (p *publishing) close(ctx context.Context) error {
+	return cmp.Or(p.user.close(ctx), p.book.close(ctx))
 }
 
 // queued is an event and when it happened.
@@ -224,12 +225,19 @@ func (p *publisher) start() {
 	}
 }
 
-// close tells what is still queued and ends the goroutine. A callback that does not return is left behind when ctx ends.
-func (p *publisher) close(ctx context.Context) {
+// close tells what is still queued and ends the goroutine. A callback that does not return is left behind when ctx ends: an error.
+func (p *publisher) close(ctx context.Context) error {
 	close(p.stop)
 	select {
 	case <-p.done:
+		return nil
 	case <-ctx.Done():
+	}
+	select {
+	case <-p.done: // both at once
+		return nil
+	default:
+		return fmt.Errorf("the client is closed, but a callback of its events, or its log, has not returned: %w", ctx.Err())
 	}
 }
 

@@ -24,6 +24,7 @@ const (
 	reborn   = "connections that are lost are replaced in any case"
 	inCode   = "it is set in the program, not in a connection string"
 	always   = "it is so in any case"
+	unhedged = "servers ignore it since 8.1, and only sharded clusters knew it before"
 	perfile  = "it is for another driver; give a PEM file"
 	kerberos = "properties of a mechanism share one option"
 	uuid     = "it is for drivers of languages with a UUID type of their own; here Config.BSON says what a UUID is"
@@ -44,6 +45,7 @@ var oldNames = map[string]oldName{
 	"maxconnectionlifetime": {"connections live as long as they are good; those unused for long are closed by another option", "maxIdleTimeMS"},
 	"maxlifetime":           {"connections live as long as they are good; those unused for long are closed by another option", "maxIdleTimeMS"},
 	"persist":               {"one client keeps its connections by itself", ""}, "autostartrequest": {"one operation uses one connection", ""},
+	"hedge": {unhedged, ""}, "hedgedread": {unhedged, ""}, "hedgedreads": {unhedged, ""},
 	// times
 	"pinginterval": {oldPHP, "heartbeatFrequencyMS"}, "heartbeatinterval": {other, "heartbeatFrequencyMS"},
 	"hainterval": {"the name of the old Node.js driver", "heartbeatFrequencyMS"}, "updaterintervalms": {oldJava, "heartbeatFrequencyMS"},
