@@ -80,7 +80,6 @@ func summary(c *sextant.Config, proxy string) string {
 
 // run examines servers one by one, then the set that they make, then what a client can do with it.
 func (x *examination) run(ctx context.Context) {
-	x.judgePlain()
 	if !slices.ContainsFunc(x.cfg.Hosts, isSocket) && !x.judgeProxy(ctx) {
 		return
 	}

@@ -76,17 +76,24 @@ func (x *examination) read(ctx context.Context, uri string) *sextant.Config {
 		return nil
 	}
 	for _, w := range cfg.Warnings {
-		cure := "leave it out, or correct it"
-		if w.Suggestion != "" {
-			cure = "write " + w.Suggestion
-		}
-		x.add(Finding{Stage: "uri", Severity: Note, Cause: w.String(), Cure: cure})
+		x.add(remark(w))
 	}
 	cfg.Warnings = nil
 	if cfg.AppName == "" {
 		cfg.AppName = "sextant doctor"
 	}
 	return cfg
+}
+
+// remark is the driver's warning as a finding. The one of an authMechanism that is written well is that it sends a secret in clear.
+func remark(w sextant.Warning) Finding {
+	switch {
+	case w.Suggestion != "":
+		return Finding{Stage: "uri", Severity: Note, Cause: w.String(), Cure: "write " + w.Suggestion}
+	case w.Option == "authMechanism" && strings.Contains(w.Message, "in clear"):
+		return Finding{Stage: "auth", Severity: Warning, Cause: w.String(), Cure: "add tls=true, and change a password that was sent without"}
+	}
+	return Finding{Stage: "uri", Severity: Note, Cause: w.String(), Cure: "leave it out, or correct it"}
 }
 
 // fromDNS gives a configuration the hosts and defaults that its SRV name stands for at this moment, by the rules of the
