@@ -120,8 +120,9 @@ type Config struct {
 	// shows both. It is called for every connection, and by Hosts, from many goroutines, and should be quick; a panic is the
 	// error of the connection. Seeds are mapped too.
 	AddressMap func(advertised string) (dial, tlsServerName string)
-	// Resolver answers for DNS where SRVHost is set; nil: net.DefaultResolver, without the system's search domains. It must
-	// return when its context ends. Addresses are looked up by Dial.
+	// Resolver answers for DNS where SRVHost is set; nil: net.DefaultResolver, without the system's search domains. It should
+	// return when its context ends: it is not waited for any longer, but its goroutine stays until it does, even after Close.
+	// Addresses are looked up by Dial.
 	Resolver Resolver
 	// SRVHostValidator says whether a host from DNS, in lower case and without a port, may be spoken to, in place of the rule
 	// that it lies below the domain of SRVHost; nil: that rule. It is asked when the client is made, and again while the

@@ -109,6 +109,48 @@ func TestResolverThatPanicsIsAnError(t *testing.T) {
 	}
 }
 
+// TestResolverThatHangsHoldsNobody: neither of its lookups heeds its context; polling must not hold Close.
+func TestResolverThatHangsHoldsNobody(t *testing.T) {
+	host := []*net.SRV{{Target: "db.example.org.", Port: 27017}}
+	synctest.Test(t, func(t *testing.T) {
+		stuck, asked := make(chan struct{}), new(atomic.Int64)
+		hang := func() []*net.SRV { <-stuck; return nil }
+		none := func() []string { return nil }
+		for name, r := range map[string]oddResolver{"SRV": {hang, none}, "TXT": {func() []*net.SRV { return host }, func() []string { <-stuck; return nil }}} {
+			cfg, start := &sextant.Config{SRVHost: "cluster.example.org", Resolver: r}, time.Now()
+			_, err := sextant.ConnectConfig(t.Context(), cfg)
+			if took := time.Since(start); took != 10*time.Second || !mongoerr.IsTimeout(err) || !strings.Contains(err.Error(), name+" record") {
+				t.Errorf("%s: after %v: %v", name, took, err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			start = time.Now()
+			if _, err = sextant.ConnectConfig(ctx, cfg); time.Since(start) != time.Second || !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: after %v: %v", name, time.Since(start), err)
+			}
+		}
+		cl := must[*sextant.Client](t)(sextant.ConnectConfig(t.Context(), &sextant.Config{
+			SRVHost: "cluster.example.org", ConnectTimeout: new(time.Duration(0)),
+			Dial: func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("nobody there") },
+			Resolver: oddResolver{func() []*net.SRV {
+				if asked.Add(1) > 1 {
+					return hang()
+				}
+				return host
+			}, none},
+		}))
+		if err := ping(cl)(); !mongoerr.IsSelection(err) {
+			t.Errorf("a ping of nobody: %v", err)
+		}
+		time.Sleep(2 * time.Minute)
+		start := time.Now()
+		if err := cl.Close(t.Context()); err != nil || time.Since(start) > time.Second || asked.Load() != 2 {
+			t.Errorf("Close after %v: %v; asked %d times", time.Since(start), err, asked.Load())
+		}
+		close(stuck)
+	})
+}
+
 // TestCloseEndsWhenDialDoesNot: what hangs in the caller's code holds Close no longer than a second after its context.
 func TestCloseEndsWhenDialDoesNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

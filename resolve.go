@@ -227,24 +227,45 @@ func (c *Config) resolver() Resolver {
 	return rooted{net.DefaultResolver}
 }
 
-// guarded is a resolver of the caller's: a panic of it is an error, and records that are nil are none.
+// guarded is a resolver of the caller's: a panic of it is an error, records that are nil are none, and a lookup that does
+// not return when its context ends is waited for no longer.
 type guarded struct{ r Resolver }
 
 func (g guarded) LookupSRV(ctx context.Context, service, proto, name string) (cname string, found []*net.SRV, err error) {
-	defer notPanic(&err)
-	cname, found, err = g.r.LookupSRV(ctx, service, proto, name)
-	return cname, slices.DeleteFunc(slices.Clone(found), func(s *net.SRV) bool { return s == nil }), err
+	found, err = answerOf(ctx, func() ([]*net.SRV, error) {
+		_, found, err := g.r.LookupSRV(ctx, service, proto, name) // nobody wants to know the canonical name
+		return slices.DeleteFunc(slices.Clone(found), func(s *net.SRV) bool { return s == nil }), err
+	})
+	return "", found, err
 }
 
-func (g guarded) LookupTXT(ctx context.Context, name string) (found []string, err error) {
-	defer notPanic(&err)
-	return g.r.LookupTXT(ctx, name)
+func (g guarded) LookupTXT(ctx context.Context, name string) ([]string, error) {
+	return answerOf(ctx, func() ([]string, error) { return g.r.LookupTXT(ctx, name) })
 }
 
-// notPanic, when deferred, makes a panic of the caller's resolver an error.
-func notPanic(err *error) {
-	if r := recover(); r != nil {
-		*err = fmt.Errorf("the Resolver panicked: %v", r)
+// answerOf is what the caller's resolver answers before the context ends. Its goroutine lasts as long as the lookup, which
+// may be longer.
+func answerOf[T any](ctx context.Context, lookup func() ([]T, error)) ([]T, error) {
+	type answer struct {
+		found []T
+		err   error
+	}
+	came := make(chan answer, 1)
+	go func() {
+		a := answer{err: errors.New("the Resolver ended its goroutine")} // runtime.Goexit, unless the lookup returns
+		defer func() {
+			if r := recover(); r != nil {
+				a = answer{err: fmt.Errorf("the Resolver panicked: %v", r)}
+			}
+			came <- a
+		}()
+		a.found, a.err = lookup()
+	}()
+	select {
+	case a := <-came:
+		return a.found, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 

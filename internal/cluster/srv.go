@@ -18,7 +18,8 @@ const SRVInterval = 60 * time.Second
 // ErrNoSRV says that DNS answered without any SRV record.
 var ErrNoSRV = errors.New("the answer holds no SRV record")
 
-// SRVResolver asks for SRV records. It must return when its context ends.
+// SRVResolver asks for SRV records. It must return when its context ends: whoever passes on one of the
+// program's own sees to that.
 type SRVResolver interface {
 	LookupSRV(ctx context.Context, service, proto, name string) (cname string, addrs []*net.SRV, err error)
 }
