@@ -270,16 +270,95 @@ func TestProseMetadata3OnlyWhatIsIdenticalIsLeftOut(t *testing.T) {
 	}
 }
 
-// Broken by forgetting what the configuration gave.
-func TestProseMetadata4WhatTheConfigurationGaveIsNotRepeated(t *testing.T) {
-	overhearing(t, library, func(t *testing.T, b *bubble, e *eavesdropper) {
-		before := e.greetedAnew(t, b)
-		if err := b.cl.AppendMetadata(library); err != nil {
-			t.Fatal(err)
+// framework differs from the library only in its name, as the specification has it between the library and itself.
+var framework = sextant.DriverInfo{Name: "framework", Version: "1.2", Platform: "Library Platform"}
+
+// unrepeated appends descriptions to a client of the configuration's one, and checks that the last leaves the hello as it was.
+func unrepeated(t *testing.T, configured sextant.DriverInfo, appended ...sextant.DriverInfo) {
+	t.Helper()
+	overhearing(t, configured, func(t *testing.T, b *bubble, e *eavesdropper) {
+		var before, after bson.Raw
+		for _, d := range appended {
+			before = e.greetedAnew(t, b)
+			if err := b.cl.AppendMetadata(d); err != nil {
+				t.Fatal(err)
+			}
+			after = e.greetedAnew(t, b)
 		}
-		if after := e.greetedAnew(t, b); !bytes.Equal(before, after) {
+		if !bytes.Equal(before, after) {
 			t.Errorf("%s, before %s", after, before)
 		}
+		for _, path := range [][]string{{"driver", "name"}, {"driver", "version"}, {"platform"}} {
+			if s := elements(after, path...); strings.HasSuffix(s, "|") || strings.Contains(s, "||") {
+				t.Errorf("%v is %q: a bar without a text", path, s)
+			}
+		}
+	})
+}
+
+// partly are the descriptions of a library that leave something unset. A name none may lack.
+var partly = []sextant.DriverInfo{{Name: "library", Platform: "Library Platform"}, {Name: "library", Version: "1.2"}, {Name: "library"}}
+
+// Broken by comparing with the newest description only.
+func TestProseMetadata4WhatWasAppendedBeforeIsNotRepeated(t *testing.T) {
+	unrepeated(t, sextant.DriverInfo{}, library, framework, library)
+}
+
+// Broken by forgetting what the configuration gave.
+func TestProseMetadata5WhatTheConfigurationGaveIsNotRepeated(t *testing.T) {
+	unrepeated(t, library, library)
+}
+
+// Broken by letting what is appended take the place of the configuration's description in the comparison.
+func TestProseMetadata6WhatTheConfigurationGaveIsNotRepeatedAfterOthers(t *testing.T) {
+	unrepeated(t, library, framework, library)
+}
+
+// Broken by a bar for a text that is empty, and by comparing only the descriptions that are complete.
+func TestProseMetadata7EmptyIsUnsetAmongWhatWasAppended(t *testing.T) {
+	for _, d := range partly {
+		unrepeated(t, sextant.DriverInfo{}, d, d)
+	}
+}
+
+// Broken by remembering the configuration's description only where it is complete.
+func TestProseMetadata8EmptyIsUnsetInWhatTheConfigurationGave(t *testing.T) {
+	for _, d := range partly {
+		unrepeated(t, d, d)
+	}
+}
+
+// Broken by saying it on the connections of the pool alone, or only in the legacy hello.
+func TestProseMetadata9EveryHandshakeTellsOfBackpressure(t *testing.T) {
+	told := func(t *testing.T, e *eavesdropper, hello string) {
+		t.Helper()
+		hellos := e.hellos(t)
+		if len(hellos) == 0 {
+			t.Error("nothing was heard")
+		}
+		for _, h := range hellos {
+			if h.Lookup(hello).IsZero() || elements(h, "backpressure") != "2" {
+				t.Errorf("%s, want a %s", h, hello)
+			}
+		}
+	}
+	overhearing(t, sextant.DriverInfo{}, func(t *testing.T, b *bubble, e *eavesdropper) {
+		e.greetedAnew(t, b)
+		time.Sleep(time.Minute) // for the connection that measures round trips
+		if n := len(e.hellos(t)); n < 4 {
+			t.Errorf("%d connections: two of the pool and two of the monitor greet", n)
+		}
+		told(t, e, "isMaster")
+	})
+	behindALoadBalancer(t, nil, func(t *testing.T, b *balanced) {
+		e := &eavesdropper{dial: b.dial}
+		b.dial = e.open
+		cl := b.client(t, &sextant.Config{Hosts: []string{"lb"}, LoadBalanced: new(true)})
+		defer cl.Close(context.Background())
+		if err := ping(cl)(); err != nil {
+			t.Fatal(err)
+		}
+		told(t, e, "hello")
 	})
 }
 
