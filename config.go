@@ -112,6 +112,8 @@ type Config struct {
 	Warnings []Warning
 
 	// Dial opens the sockets, to the proxy if there is one; nil: a net.Dialer. network is "tcp" or "unix".
+	// A connection of its own kind whose deadlines do nothing is closed 100 ms after the context of who waits on it has
+	// ended, which must end its Read and Write: a Read that does not heed Close either holds its caller.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// AddressMap says where a member is to be dialled that the set advertises under another address, as behind a tunnel, a
 	// port forward or the wall of a container: dial is a "host:port" in the place of the advertised one, tlsServerName the

@@ -71,8 +71,8 @@ type Conn struct {
 	broken atomic.Bool
 	why    error // the first failure after which it was broken; of the goroutine that has the connection
 	close  sync.Once
-	// capacity 1: the end of a context has set its deadline. The connection belongs to one client, so the channel may live
-	// in a bubble of testing/synctest.
+	// Unbuffered: the end of a context has set its deadline, and who waited has come back. The connection belongs to one
+	// client, so the channel may live in a bubble of testing/synctest.
 	interrupted chan struct{}
 
 	lent bool   // the caller has wbuf

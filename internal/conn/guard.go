@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"syscall"
@@ -18,6 +19,15 @@ func guard(nc net.Conn) net.Conn {
 		return nc
 	}
 	return &guarded{nc}
+}
+
+// dialed is the connection of the caller's Dial function below nc, nil if the standard library made it.
+func dialed(nc net.Conn) *guarded {
+	if s, ok := nc.(*tls.Conn); ok {
+		nc = s.NetConn()
+	}
+	g, _ := nc.(*guarded)
+	return g
 }
 
 // caught makes a panic an error. It is deferred.

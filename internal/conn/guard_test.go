@@ -2,6 +2,8 @@ package conn
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"net"
 	"strings"
 	"testing"
@@ -88,4 +90,52 @@ func TestSocketWithoutDeadlinesIsClosedUnderWhoGivesUp(t *testing.T) {
 		}
 		<-done
 	})
+}
+
+// deaf takes deadlines and heeds none.
+type deaf struct{ net.Conn }
+
+func (deaf) SetDeadline(time.Time) error      { return nil }
+func (deaf) SetReadDeadline(time.Time) error  { return nil }
+func (deaf) SetWriteDeadline(time.Time) error { return nil }
+
+// TestDeafSocketIsClosedUnderWhoGivesUp: in a read or in a write, with TLS or without, at a deadline or when the caller gives up.
+func TestDeafSocketIsClosedUnderWhoGivesUp(t *testing.T) {
+	cert, roots := certificate(t, "db1", time.Date(2000, 1, 2, 0, 0, 0, 0, time.UTC)) // of the bubble's time
+	for _, k := range []struct{ writes, secure, timeout bool }{{}, {timeout: true}, {writes: true}, {secure: true}, {secure: true, writes: true, timeout: true}} {
+		synctest.Test(t, func(t *testing.T) {
+			near, far := net.Pipe()
+			o := &Options{Dial: func(context.Context, string, string) (net.Conn, error) { return deaf{near}, nil }}
+			p := &peer{t, far}
+			if k.secure {
+				o.TLS = &tls.Config{RootCAs: roots}
+				p.nc = tls.Server(far, &tls.Config{Certificates: []tls.Certificate{cert}})
+			}
+			end := make(chan struct{})
+			go func() {
+				p.greet()
+				if !k.writes {
+					p.read()
+				}
+				<-end
+				far.Close()
+			}()
+			defer close(end)
+			c := open(t, o)
+			ctx, cancel := context.WithCancel(t.Context())
+			want := context.Canceled
+			if k.timeout {
+				ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+				want = context.DeadlineExceeded
+			} else {
+				time.AfterFunc(time.Second, cancel)
+			}
+			defer cancel()
+			start := time.Now()
+			_, err := c.RoundTrip(ctx, ping(c, 0))
+			if took := time.Since(start); took != time.Second+deafAfter || !errors.Is(err, want) || !c.Broken() {
+				t.Errorf("%+v: after %v: %v, broken %v", k, took, err, c.Broken())
+			}
+		})
+	}
 }

@@ -52,7 +52,7 @@ func Open(ctx context.Context, addr string, o *Options) (*Conn, error) {
 func newConn(nc net.Conn, addr string) *Conn {
 	return &Conn{
 		nc: nc, addr: addr, phase: mongoerr.StageHandshake,
-		interrupted: make(chan struct{}, 1),
+		interrupted: make(chan struct{}),
 		wbuf:        make([]byte, 0, firstBuffer), rbuf: make([]byte, 0, firstBuffer),
 	}
 }

@@ -193,10 +193,25 @@ func (c *Conn) arm(ctx context.Context) (stop func() bool) {
 
 var longAgo = time.Unix(1, 0)
 
-// interrupt frees whoever waits on the socket, and lets disarm know.
+// deafAfter is how long after its deadline a connection of the Dial function may go on with a read or write.
+const deafAfter = 100 * time.Millisecond
+
+// interrupt frees whoever waits on the socket, and lets disarm know. Who waits on a socket that knows no deadlines, or
+// takes them and heeds none, must be freed all the same: it is closed.
 func (c *Conn) interrupt() {
 	if c.nc.SetDeadline(longAgo) != nil {
-		c.Close() // who waits on a socket that knows no deadlines must be freed all the same
+		c.Close()
+	} else if g := dialed(c.nc); g != nil {
+		late := time.NewTimer(deafAfter)
+		defer late.Stop()
+		select {
+		case c.interrupted <- struct{}{}:
+			return
+		case <-late.C:
+			c.broken.Store(true)
+			g.Close() // first, as TLS would say goodbye, and wait with that
+			c.Close()
+		}
 	}
 	c.interrupted <- struct{}{}
 }
