@@ -225,7 +225,8 @@ func (p *publisher) start() {
 	}
 }
 
-// close tells what is still queued and ends the goroutine. A callback that does not return is left behind when ctx ends: an error.
+// close tells what is still queued and ends the goroutine. A callback that does not return is left behind hangGrace after
+// ctx has ended: an error.
 func (p *publisher) close(ctx context.Context) error {
 	close(p.stop)
 	select {
@@ -233,10 +234,12 @@ func (p *publisher) close(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
+	grace := time.NewTimer(hangGrace)
+	defer grace.Stop()
 	select {
-	case <-p.done: // both at once
+	case <-p.done:
 		return nil
-	default:
+	case <-grace.C:
 		return fmt.Errorf("the client is closed, but a callback of its events, or its log, has not returned: %w", ctx.Err())
 	}
 }
