@@ -106,20 +106,23 @@ func (m *monitor) sleep(d time.Duration, wake <-chan struct{}) bool {
 	return true
 }
 
-// request asks for a check soon. A monitor that awaits news of a member needs none, unless the member has been Unknown
-// for a while: then the news that should have come was lost, and the check begins anew.
+// request asks for a check soon. A monitor that awaits news of a member needs none, and forgets the request: kept, it would
+// have the member asked at once when the check is cancelled later, for somebody who is long gone. But once the member has
+// been Unknown for a while, the news that should have come was lost, and the check begins anew.
 func (m *monitor) request() {
+	s := m.c.Description().Server(m.addr)
+	known := s != nil && s.Kind.Known()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.awaited && known {
+		return
+	}
 	select {
 	case m.wake <- struct{}{}:
 	default:
 	}
-	s := m.c.Description().Server(m.addr)
-	if s != nil && !s.Kind.Known() && time.Since(s.LastUpdate) >= topology.MinHeartbeatInterval {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if m.awaited {
-			m.cut(true, nil)
-		}
+	if m.awaited && s != nil && time.Since(s.LastUpdate) >= topology.MinHeartbeatInterval {
+		m.cut(true, nil)
 	}
 }
 
@@ -158,12 +161,12 @@ func (m *monitor) refresh() <-chan struct{} {
 // begin opens a check: requests from before are answered by it. It awaits news if the member streams, unless somebody
 // asked for a fresh answer.
 func (m *monitor) begin() (ctx context.Context, awaited bool) {
+	ctx, cancel := context.WithCancelCause(m.ctx)
+	m.mu.Lock()
 	select {
 	case <-m.wake:
 	default:
 	}
-	ctx, cancel := context.WithCancelCause(m.ctx)
-	m.mu.Lock()
 	awaited = m.sock != nil && m.version != nil && !m.fresh
 	m.current, m.awaited, m.restart, m.fresh = cancel, awaited, false, false
 	m.mu.Unlock()
