@@ -1,31 +1,27 @@
 #!/usr/bin/env bash
 # Brings the foreign clients that the tests here need to this machine: Debian's packages and npm's. What is there stays.
-# SEXTANT_INTEROP_SKIP names those to go without, separated by commas: pymongo, php, node, mongosh, and countries, which is data.
 set -euo pipefail
 cd "$(dirname "$0")"
 
-skips() { case ",${SEXTANT_INTEROP_SKIP:-}," in *",$1,"*) return 0 ;; esac; return 1; }
 has_pymongo() { for p in python3 /usr/bin/python3; do "$p" -c 'import pymongo' 2>/dev/null && return 0; done; return 1; }
 has_php() { php -r "exit(extension_loaded('mongodb') ? 0 : 1);" 2>/dev/null; }
 
 debs=()
-skips pymongo || has_pymongo || debs+=(python3-pymongo)
-skips php || has_php || debs+=(php-cli php-mongodb)
-if ! { skips node && skips mongosh && skips countries; }; then
-	command -v node >/dev/null || debs+=(nodejs)
-	command -v npm >/dev/null || debs+=(npm)
-fi
+has_pymongo || debs+=(python3-pymongo)
+has_php || debs+=(php-cli php-mongodb)
+command -v node >/dev/null || debs+=(nodejs)
+command -v npm >/dev/null || debs+=(npm)
 if [ ${#debs[@]} -gt 0 ]; then
 	as_root=()
 	if [ "$(id -u)" != 0 ]; then
 		sudo -n true 2>/dev/null || {
-			echo "install.sh: not root, and no sudo without a password: have somebody run 'apt-get install ${debs[*]}', or set SEXTANT_INTEROP_SKIP" >&2
+			echo "install.sh: not root, and no sudo without a password: have somebody run 'apt-get install ${debs[*]}'" >&2
 			exit 1
 		}
 		as_root=(sudo -n)
 	fi
 	command -v apt-get >/dev/null || {
-		echo "install.sh: there is no apt-get: install what Debian calls ${debs[*]}, or set SEXTANT_INTEROP_SKIP" >&2
+		echo "install.sh: there is no apt-get: install what Debian calls ${debs[*]}" >&2
 		exit 1
 	}
 	"${as_root[@]}" apt-get update -qq
@@ -38,7 +34,5 @@ npm_ci() {
 	(cd "$1" && npm ci --omit=optional --no-progress --loglevel=error)
 	cp "$1/package-lock.json" "$1/node_modules/.installed"
 }
-if ! { skips node && skips mongosh; }; then
-	npm_ci node
-fi
-skips countries || npm_ci countries
+npm_ci node
+npm_ci countries

@@ -141,7 +141,6 @@ var typed = []struct {
 // TestMongoshAnswersWhatPeopleType types to an interactive mongosh.
 func TestMongoshAnswersWhatPeopleType(t *testing.T) {
 	t.Parallel()
-	strangerNamed("mongosh").skip(t)
 	s := openShell(t, replset.Run(t, replset.Options{Members: 3}).URI())
 	for _, step := range typed {
 		if step.see == nil {
@@ -161,7 +160,6 @@ func TestMongoshAnswersWhatPeopleType(t *testing.T) {
 func TestMongoshWithAWrongPasswordDoesNotStart(t *testing.T) {
 	t.Parallel()
 	m := strangerNamed("mongosh")
-	m.skip(t)
 	for _, w := range ways {
 		if w.mechanism == "" {
 			continue

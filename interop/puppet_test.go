@@ -28,9 +28,6 @@ type stranger struct {
 	start   func(t *testing.T, uri string) (in io.WriteCloser, out io.Reader)
 }
 
-// skipped names the strangers that a machine without them is allowed to go without, separated by commas.
-const skipped = "SEXTANT_INTEROP_SKIP"
-
 // patience is how long a step may take at most: an election and a busy machine are in it.
 const patience = time.Minute
 
@@ -43,7 +40,6 @@ type puppet struct {
 // pull starts the stranger's puppet and ends it with the test.
 func (s stranger) pull(t *testing.T, uri string) *puppet {
 	t.Helper()
-	s.skip(t)
 	in, out := s.start(t, uri)
 	p := &puppet{t: t, in: in, lines: make(chan []byte)}
 	done := t.Context().Done()
@@ -68,14 +64,6 @@ func (s stranger) pull(t *testing.T, uri string) *puppet {
 	}
 	t.Log(told.Ready)
 	return p
-}
-
-// skip skips the test if the machine may go without the stranger.
-func (s stranger) skip(t *testing.T) {
-	t.Helper()
-	if slices.Contains(strings.Split(os.Getenv(skipped), ","), s.name) {
-		t.Skipf("%s names %s", skipped, s.name)
-	}
 }
 
 func (p *puppet) line(step string) []byte {
@@ -210,14 +198,11 @@ func inProcess(serve func(uri string, in io.Reader, out io.Writer) error) func(*
 	}
 }
 
-// install is how a missing stranger comes to the machine.
-const install = "interop/install.sh (or make interop) installs it; " + skipped + "=%s goes without"
-
 // needed fails the test if a stranger is not there.
 func needed(t *testing.T, name, what string, there bool) {
 	t.Helper()
 	if !there {
-		t.Fatalf("%s: "+install, what, name)
+		t.Fatalf("%s: %s; interop/install.sh (or make interop) installs it", name, what)
 	}
 }
 
