@@ -116,12 +116,11 @@ func TestStandaloneWhereASetWasAskedForIsTold(t *testing.T) {
 }
 
 func TestUnreachableAndUnresolvableNamesAreTold(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	dead := replset.Run(t, replset.Options{Members: 1})
+	if err := dead.Kill(0); err != nil {
 		t.Fatal(err)
 	}
-	nobody := l.Addr().String()
-	l.Close()
+	nobody := dead.Member(0).Addr()
 	quick := func(c *sextant.Config) { c.ServerSelectionTimeout = time.Second }
 	refuse(t, ping(connect(t, "mongodb://"+nobody, quick)), mongoerr.IsSelection, "refused")
 	refuse(t, ping(connect(t, "mongodb://no-such-host.invalid", quick)), mongoerr.IsSelection, "no-such-host.invalid")

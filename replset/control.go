@@ -76,8 +76,8 @@ func (s *Set) electable() int {
 }
 
 // Kill ends member i as a crash would: its connections are reset in the middle of whatever they carry, and nothing is
-// handed over. Its data stays for Restart: all of it when it is in memory, with Options.Dir what had been synced. When
-// Kill returns, no goroutine of the member is left.
+// handed over. Its data stays for Restart: all of it when it is in memory, with Options.Dir what had been synced. Who dials
+// it is refused, and on Linux its port is lent to nobody else. When Kill returns, no goroutine of the member is left.
 func (s *Set) Kill(i int) error {
 	m, err := s.at(i)
 	if err != nil {
@@ -88,6 +88,7 @@ func (s *Set) Kill(i int) error {
 		return err
 	}
 	r.Kill()
+	m.hold()
 	m.put(nil)
 	return nil
 }
@@ -112,17 +113,13 @@ func (s *Set) Restart(i int) error {
 		}
 		m.insert(d)
 	}
-	at := m.addr
-	if _, real := s.opt.Network.(tcp); real {
-		_, port, _ := net.SplitHostPort(m.addr)
-		at = net.JoinHostPort(s.opt.Host, port)
-	}
-	l, err := s.listenAgain(at)
+	l, err := s.listenAgain(m.listensAt())
 	if err != nil {
 		_ = m.data().Close(true)
 		m.put(nil)
 		return fmt.Errorf("replset: member %d cannot listen again: %w", i, err)
 	}
+	m.letGo()
 	m.put(s.open(m, l))
 	if s.isClosed() { // Close may have come in between and not have seen it
 		return s.Close()

@@ -2,6 +2,8 @@ package replset
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"sync"
 	"time"
 
@@ -21,8 +23,9 @@ type Member struct {
 	mu       sync.Mutex // guards all below
 	disk     *command.Disk
 	running  *command.Member
-	changing bool // a Kill or Restart is in progress
-	gone     bool // it could not be added
+	changing bool      // a Kill or Restart is in progress
+	gone     bool      // it could not be added
+	held     io.Closer // keeps its port while it is dead, where that can be done
 	aside    []RolledBack
 }
 
@@ -112,6 +115,43 @@ func (m *Member) put(running *command.Member) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.running, m.changing = running, false
+}
+
+// listensAt is the address to listen at: on TCP, the one that it advertises may have another name.
+func (m *Member) listensAt() string {
+	if _, real := m.set.opt.Network.(tcp); !real {
+		return m.addr
+	}
+	_, port, _ := net.SplitHostPort(m.addr)
+	return net.JoinHostPort(m.set.opt.Host, port)
+}
+
+// hold keeps the port of a member that is dead, until letGo: another program's listener there, or one of another set,
+// would have it pass for alive.
+func (m *Member) hold() {
+	if _, real := m.set.opt.Network.(tcp); !real {
+		return
+	}
+	held, err := holdPort(m.listensAt())
+	if err != nil {
+		return // as good as it was without
+	}
+	m.mu.Lock()
+	m.held = held
+	m.mu.Unlock()
+	if m.set.isClosed() { // Close may have come in between and not have seen it
+		m.letGo()
+	}
+}
+
+func (m *Member) letGo() {
+	m.mu.Lock()
+	held := m.held
+	m.held = nil
+	m.mu.Unlock()
+	if held != nil {
+		_ = held.Close()
+	}
 }
 
 // FailCommand makes commands fail, as the server's fail point failCommand does. Zero fields have no effect.

@@ -353,6 +353,7 @@ func (s *Set) Close() error {
 	var wg sync.WaitGroup
 	for _, m := range s.Members() {
 		m.faults.Hang(false)
+		m.letGo()
 		if r := m.current(); r != nil {
 			wg.Go(r.Close)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/internal/wire"
+	"github.com/sextantdb/sextant/replset"
 )
 
 // listen serves each connection of a real socket with f until the test ends, and gives the address.
@@ -54,15 +55,14 @@ func says(bytes string) func(net.Conn) {
 	}
 }
 
-// closedPort is an address where nothing listens.
+// closedPort is an address where nothing listens: that of a dead member, whose port nobody else gets.
 func closedPort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	set := replset.Run(t, replset.Options{Members: 1})
+	if err := set.Kill(0); err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return set.Member(0).Addr()
 }
 
 // fakes are servers on real sockets whose hello says what the test wants; it is told the addresses of all.

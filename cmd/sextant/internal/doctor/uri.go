@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/sextantdb/sextant"
 	"github.com/sextantdb/sextant/mongoerr"
@@ -104,11 +105,8 @@ func (x *examination) fromDNS(ctx context.Context, cfg *sextant.Config) bool {
 	asked := &witness{Resolver: x.names.r}
 	cfg.Resolver = asked
 	err := cfg.Resolve(ctx)
-	if asked.srv != "" {
-		x.say("SRV %s", asked.srv)
-	}
-	if asked.txt != "" {
-		x.say("TXT: %s", asked.txt)
+	for _, line := range asked.answers() {
+		x.say("%s", line)
 	}
 	if err != nil {
 		x.add(unresolvable(cfg.SRVHost, err))
@@ -132,10 +130,31 @@ func unresolvable(host string, err error) Finding {
 	return f
 }
 
-// witness notes what DNS answered, to be shown. Each kind of record is asked for by one goroutine.
+// witness notes what DNS answered, to be shown. Without SRV records nobody waits for the TXT record: its lookup may come
+// back whenever it likes.
 type witness struct {
 	Resolver
+	mu       sync.Mutex // guards all below
 	srv, txt string
+}
+
+// answers are lines to show: without SRV records none, for a TXT record may then be known or not.
+func (w *witness) answers() (lines []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.srv != "" {
+		lines = append(lines, "SRV "+w.srv)
+	}
+	if w.srv != "" && w.txt != "" {
+		lines = append(lines, "TXT: "+w.txt)
+	}
+	return lines
+}
+
+func (w *witness) note(kind *string, answer string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	*kind = answer
 }
 
 func (w *witness) LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error) {
@@ -145,13 +164,13 @@ func (w *witness) LookupSRV(ctx context.Context, service, proto, name string) (s
 		hosts = append(hosts, net.JoinHostPort(strings.TrimSuffix(s.Target, "."), strconv.Itoa(int(s.Port))))
 	}
 	if len(hosts) > 0 {
-		w.srv = fmt.Sprintf("_%s._%s.%s: %s", service, proto, name, strings.Join(hosts, ", "))
+		w.note(&w.srv, fmt.Sprintf("_%s._%s.%s: %s", service, proto, name, strings.Join(hosts, ", ")))
 	}
 	return cname, found, err
 }
 
 func (w *witness) LookupTXT(ctx context.Context, name string) ([]string, error) {
 	found, err := w.Resolver.LookupTXT(ctx, name)
-	w.txt = strings.Join(found, "; ")
+	w.note(&w.txt, strings.Join(found, "; "))
 	return found, err
 }
