@@ -111,7 +111,7 @@ func TestWordsOfAStrangerDoNotBreakTheFirstLine(t *testing.T) {
 	addr := scripted(t, func(int, string) bson.Raw { return nil },
 		bson.E{Key: "setName", Value: "odd\nname"}, bson.E{Key: "hosts", Value: bson.A{"evil\n:1", "127.0.0.1:1"}})
 	cl := connect(t, "mongodb://"+addr, func(c *sextant.Config) { c.ServerSelectionTimeout = time.Second })
-	refuse(t, ping(cl), mongoerr.IsSelection, "odd?name", "is not in its own list of members", "refused")
+	refuse(t, ping(cl), mongoerr.IsSelection, `odd\nname`, "is not in its own list of members", "refused")
 	if members := cl.Hosts().Members; len(members) != 1 || members[0].Address != "127.0.0.1:1" {
 		t.Errorf("members: %v", members)
 	}

@@ -3,6 +3,7 @@ package sextant_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -249,4 +250,52 @@ func TestHostsKeepTheLastHelloOfAMemberThatWentAway(t *testing.T) {
 			t.Errorf("last error %v at stage %q, since %v", m.LastError, m.LastErrorStage, m.Since)
 		}
 	})
+}
+
+// TestSelectorThatPanicsIsInEveryPrinting: of the verdict and of the error of an operation, on each kind of deployment, with
+// a pin, and with what it panicked with in whole, on one line.
+func TestSelectorThatPanicsIsInEveryPrinting(t *testing.T) {
+	const words = `the caller's selector panicked: no such\nrack`
+	sel := func([]event.Member) []event.Member { panic(errors.New("no such\nrack")) }
+	set, cl := seeded(t)
+	pin := must[*sextant.Pin](t)(cl.Pin(testContext(t), readpref.Nearest()))
+	direct := connect(t, "mongodb://"+set.Member(0).Addr()+"/?directConnection=true")
+	for name, tc := range map[string]struct {
+		cl   *sextant.Client
+		want sextant.Want
+	}{
+		"set": {cl, sextant.Want{ReadPreference: readpref.Nearest(), Selector: sel}}, "direct": {direct, sextant.Want{Selector: sel}},
+		"pinned": {cl, sextant.Want{Pin: pin, Selector: sel}}, "tags": {cl, sextant.Want{ReadPreference: readpref.Nearest(readpref.Tags(), readpref.Tags("a", "b")), Selector: sel}},
+	} {
+		v := must[event.Verdict](t)(tc.cl.Explain(testContext(t), tc.want))
+		if !strings.Contains(v.Sentence, words) || !strings.Contains(v.String(), ": "+words) || v.Cause == nil || len(v.Eligible()) != 0 {
+			t.Errorf("%s: %v (%v)", name, v, v.Cause)
+		}
+		_, err := tc.cl.Database("shop").Collection("people").FindOne(testContext(t), bson.D{},
+			sextant.FindOneOptions{ReadPreference: tc.want.ReadPreference, Pin: tc.want.Pin, Selector: sel})
+		first, members, _ := strings.Cut(fmt.Sprint(err), "\n")
+		if !mongoerr.IsSelection(err) || !strings.Contains(first, words) || !strings.Contains(members, words) {
+			t.Errorf("%s: %v", name, err)
+		}
+		refuse(t, func() error { return tc.cl.WaitReady(testContext(t), tc.want) }, mongoerr.IsSelection, words)
+	}
+}
+
+// TestSelectorThatPanicsOnARetryIsTold beside the failure of the attempt before.
+func TestSelectorThatPanicsOnARetryIsTold(t *testing.T) {
+	set, cl := seeded(t)
+	for i := range set.Members() {
+		set.FailCommand(i, &replset.FailCommand{Times: 1, Commands: []string{"find"}, CloseConnection: true})
+	}
+	var asked atomic.Int64
+	sel := func(ms []event.Member) []event.Member {
+		if asked.Add(1) > 1 {
+			panic("boom")
+		}
+		return ms
+	}
+	err := reads(testContext(t), cl, readpref.Nearest(), sel)["findOne"]()
+	if !mongoerr.IsNetwork(err) || !strings.Contains(err.Error(), "the caller's selector panicked: boom; the first failed: ") {
+		t.Errorf("%v", err)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
+	"github.com/sextantdb/sextant/mongoerr"
 )
 
 // Kind is the state of a member as its last hello told it (SDAM, ServerType).
@@ -127,7 +128,7 @@ type Member struct {
 
 // String is one line: "db1:27017 RSSecondary 2 ms".
 func (m Member) String() string {
-	s := m.Address + " " + m.Kind.String()
+	s := mongoerr.OneLine(m.Address) + " " + m.Kind.String()
 	if m.RTT > 0 {
 		s += " " + FormatDuration(m.RTT)
 	}
@@ -164,7 +165,7 @@ func (t Topology) String() string {
 	}
 	s := t.Kind.String()
 	if t.SetName != "" {
-		s += " " + t.SetName
+		s += " " + mongoerr.OneLine(t.SetName)
 	}
 	return s + ": " + strings.Join(words, ", ")
 }
@@ -187,5 +188,5 @@ func FormatDuration(d time.Duration) string {
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
-	return line
+	return mongoerr.OneLine(line)
 }

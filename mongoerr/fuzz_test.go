@@ -8,7 +8,8 @@ import (
 	"github.com/sextantdb/sextant/bson"
 )
 
-// FuzzFromReply: any reply gives none or an error that can be shown and asked. A server's own words stay as they are.
+// FuzzFromReply: any reply gives none or an error that can be shown, in one line whatever the server says, and asked. The fields keep a server's
+// own words.
 func FuzzFromReply(f *testing.F) {
 	for _, text := range []string{
 		`{"ok": 0, "errmsg": "no\nway \u0007", "code": 11000, "codeName": "x", "keyPattern": {"a": 1}, "keyValue": {"a": "b"}, "errorLabels": ["a", 1]}`,
@@ -27,7 +28,7 @@ func FuzzFromReply(f *testing.F) {
 			return
 		}
 		text := e.Error()
-		if text == "" || utf8.ValidString(string(data)) && !utf8.ValidString(text) {
+		if text == "" || !utf8.ValidString(text) || OneLine(text) != text {
 			t.Fatalf("%q", text)
 		}
 		for _, is := range []func(error) bool{IsTimeout, IsNetwork, IsDuplicateKey, IsStateChange, IsRetryableRead, IsAuth, IsOverload, IsPoolCleared} {

@@ -89,7 +89,7 @@ type WriteError struct {
 
 // Error says in one line which write failed and why.
 func (w WriteError) Error() string {
-	return fmt.Sprintf("write %d: %s%s", w.Index, w.Message, codeSuffix(w.Code, w.CodeName))
+	return fmt.Sprintf("write %d: %s%s", w.Index, OneLine(w.Message), codeSuffix(w.Code, w.CodeName))
 }
 
 // WriteConcernError says that a write was done but not confirmed as the write concern asked.
@@ -102,7 +102,7 @@ type WriteConcernError struct {
 
 // Error says in one line why the write concern was not met.
 func (w *WriteConcernError) Error() string {
-	return "write concern not met: " + w.Message + codeSuffix(w.Code, w.Name)
+	return "write concern not met: " + OneLine(w.Message) + codeSuffix(w.Code, w.Name)
 }
 
 // New makes an Error of a stage with a message in plain words.
@@ -165,7 +165,8 @@ func (e *Error) HasCode(code int32) bool {
 }
 
 // Error is the failure in words. The first line is a whole sentence: what was tried, where, and why it failed.
-// Further lines, if any, are details such as the state of each member.
+// Further lines, if any, are details such as the state of each member. They come of a failed selection alone: what servers
+// and other strangers say is printed by OneLine, so that they forge no line of a log. The fields have it as it came.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.subject())
@@ -193,7 +194,7 @@ func (e *Error) subject() string {
 	if e.Server != "" {
 		parts = append(parts, "on "+e.Server)
 	}
-	s := strings.Join(parts, " ")
+	s := OneLine(strings.Join(parts, " "))
 	if s != "" {
 		s += ": "
 	}
@@ -208,7 +209,7 @@ func (e *Error) subject() string {
 func (e *Error) what() string {
 	var parts []string
 	if e.Message != "" {
-		parts = append(parts, e.Message)
+		parts = append(parts, e.message())
 	}
 	const shown = 3
 	for i, w := range e.WriteErrors {
@@ -223,13 +224,29 @@ func (e *Error) what() string {
 	}
 	if e.Cause != nil {
 		if c := e.Cause.Error(); !strings.Contains(e.Message, c) {
-			parts = insertCause(parts, c)
+			parts = insertCause(parts, e.causeText(c))
 		}
 	}
 	if len(parts) == 0 {
 		return "failed"
 	}
 	return strings.Join(parts, ": ")
+}
+
+// message is Message to be printed. That of a failed selection has lines, made of texts that are fit for it.
+func (e *Error) message() string {
+	if e.Stage == StageSelection {
+		return escaped(e.Message, "\n")
+	}
+	return OneLine(e.Message)
+}
+
+// causeText is the text of the cause to be printed. Only an Error is known to keep strangers' words inside its lines.
+func (e *Error) causeText(text string) string {
+	if find(e.Cause) != nil {
+		return escaped(text, "\n")
+	}
+	return OneLine(text)
 }
 
 // insertCause puts the cause behind the first line of the last part, so that it is not lost below a list of members.
@@ -257,9 +274,9 @@ func codeSuffix(code int32, name string) string {
 	case name == "":
 		name = CodeName(code)
 	case code == 0:
-		return " (" + name + ")"
+		return " (" + OneLine(name) + ")"
 	}
-	return fmt.Sprintf(" (%s %d)", name, code)
+	return fmt.Sprintf(" (%s %d)", OneLine(name), code)
 }
 
 func isTimeoutCause(err error) bool {

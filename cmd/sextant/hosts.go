@@ -13,6 +13,7 @@ import (
 	"github.com/sextantdb/sextant"
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/event"
+	"github.com/sextantdb/sextant/mongoerr"
 	"github.com/sextantdb/sextant/readpref"
 	"github.com/spf13/cobra"
 )
@@ -120,7 +121,7 @@ func printHosts(w io.Writer, set event.Topology, json bool) error {
 	if name == "" {
 		name = "none"
 	}
-	fmt.Fprintf(w, "set %s, %s\n", name, set.Kind)
+	fmt.Fprintf(w, "set %s, %s\n", mongoerr.OneLine(name), set.Kind)
 	if len(set.Members) == 0 {
 		return nil
 	}

@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+
+	"github.com/sextantdb/sextant/mongoerr"
 )
 
 // check is one claim of a run, with what was measured for it.
@@ -198,15 +201,18 @@ func spread(cells []string) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// align pads the cells of every column to one width.
+// align pads the cells of every column to one width. What a server says of itself stays inside its cell.
 func align(rows [][]string) []string {
+	rows = slices.Clone(rows)
 	var widths []int
-	for _, row := range rows {
+	for n, row := range rows {
+		rows[n] = slices.Clone(row)
 		for i, cell := range row {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], len([]rune(cell)))
+			rows[n][i] = mongoerr.OneLine(cell)
+			widths[i] = max(widths[i], len([]rune(rows[n][i])))
 		}
 	}
 	out := make([]string, len(rows))

@@ -236,6 +236,11 @@ func (c *call) notSelected(ctx context.Context, err error) error {
 	if c.trial.raised == nil {
 		return c.decorate(err, "")
 	}
+	if fault, ok := errors.AsType[topology.SelectorPanic](err); ok {
+		e := c.decorate(c.trial.raised, c.failed)
+		e.Cause, e.Message = errors.Join(c.trial.raised, err), "no member for a second attempt: "+fault.Error()+"; the first failed"
+		return e
+	}
 	if ctx.Err() == nil || errors.Is(c.trial.raised, ctx.Err()) {
 		return c.trial.raised
 	}

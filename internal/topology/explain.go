@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/sextantdb/sextant/event"
 	"github.com/sextantdb/sextant/mongoerr"
@@ -21,26 +20,16 @@ func (d *Description) ExplainWith(w Want, now time.Time, stage func(addr string)
 	found := t.run()
 	v := event.Verdict{Want: w.String(), Topology: d.Kind, SetName: d.SetName, Cause: t.cause(len(found))}
 	for i, s := range d.Servers {
-		m := event.MemberVerdict{Address: s.Addr, Kind: s.Kind, RTT: s.RTT, Tags: s.Tags, Rule: oneLine(t.text(i, now))}
+		m := event.MemberVerdict{Address: s.Addr, Kind: s.Kind, RTT: s.RTT, Tags: s.Tags, Rule: mongoerr.OneLine(t.text(i, now))}
 		m.Eligible = t.why[i].rule.stays()
 		m.Lag, m.LagKnown = d.knownLag(s)
 		v.Members = append(v.Members, m)
 	}
-	v.Sentence = oneLine(t.sentence(len(found)))
+	v.Sentence = mongoerr.OneLine(t.sentence(len(found)))
 	return v
 }
 
 func (r rule) stays() bool { return r == ruleOnly || r == ruleWindow || r == rulePinned }
-
-// oneLine keeps what strangers say, a set's name for one, from breaking a sentence into lines.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return '?'
-		}
-		return r
-	}, text)
-}
 
 // cause is the failure that most likely explains why nobody serves.
 func (t *trial) cause(found int) error {
@@ -202,9 +191,12 @@ func Short(err error) string {
 	}
 	text := err.Error()
 	if e, ok := err.(*mongoerr.Error); ok && e.Message != "" {
-		text = e.Message
+		if text = e.Message; e.Stage != mongoerr.StageSelection { // else its lines are its own
+			text = mongoerr.OneLine(text)
+		}
 	}
 	line, _, _ := strings.Cut(text, "\n")
+	line = mongoerr.OneLine(line)
 	switch {
 	case around == nil || around.Message == "":
 	case around.Stage == mongoerr.StageTLS:

@@ -162,7 +162,7 @@ func addresses(v bson.RawValue) []string {
 	}
 	var out []string
 	for _, item := range arr.All() {
-		if a := addressOf(item); a != "" && oneLine(a) == a { // nobody can be called so, and it would be printed
+		if a := addressOf(item); a != "" && mongoerr.OneLine(a) == a { // nobody can be called so, and it would be printed
 			out = append(out, a)
 		}
 	}

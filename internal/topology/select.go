@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -269,11 +270,18 @@ func (t *trial) selected(set []int) []int {
 	})
 }
 
+// SelectorPanic is what the caller's selector panicked with.
+type SelectorPanic struct{ Value any }
+
+func (p SelectorPanic) Error() string {
+	return mongoerr.OneLine(fmt.Sprintf("the caller's selector panicked: %v", p.Value))
+}
+
 // ask runs the caller's selector. One that panics chooses nobody.
 func (t *trial) ask(members []event.Member) (chosen []event.Member) {
 	defer func() {
 		if r := recover(); r != nil {
-			chosen, t.fault = nil, mongoerr.New(mongoerr.StageSelection, "the caller's selector panicked: %v", r)
+			chosen, t.fault = nil, mongoerr.Wrap(mongoerr.StageSelection, SelectorPanic{r}, "")
 		}
 	}()
 	return t.w.Selector(members)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sextantdb/sextant/event"
+	"github.com/sextantdb/sextant/mongoerr"
 )
 
 // Verdict is the outcome of an examination.
@@ -55,7 +56,8 @@ func (f Finding) String() string {
 	if f.Server != "" {
 		where += ", " + f.Server
 	}
-	return fmt.Sprintf("%s: %s\n  cause: %s\n  cure:  %s", f.Severity, where, f.Cause, f.Cure)
+	line := mongoerr.OneLine // for a set may have any name, and a server any words
+	return fmt.Sprintf("%s: %s\n  cause: %s\n  cure:  %s", f.Severity, line(where), line(f.Cause), line(f.Cure))
 }
 
 // Diagnosis is the result of an examination.
