@@ -130,14 +130,14 @@ func differ(t *testing.T, q question, who, got, whom, want string) {
 	t.Errorf("%s, at byte %d:\n%s: %s\n%s: %s", q.name, at, who, part(got), whom, part(want))
 }
 
-// TestClientsAgreeOnRealInput has three clients import the same and ask the same, each on a set of its own, ours on one of
+// TestClientsAgreeOnRealInput has four clients import the same and ask the same, each on a set of its own, ours on one of
 // three members; ours asks again with indexes.
 func TestClientsAgreeOnRealInput(t *testing.T) {
 	w := discover(t)
 	w.orders = generateOrders(orderCount, w.countries)
 	file := writeOrders(t, w.orders)
 	answers := map[string]string{}
-	for _, s := range []stranger{ours, strangerNamed("gov2"), strangerNamed("node")} {
+	for _, s := range []stranger{ours, strangerNamed("gov2"), strangerNamed("node"), strangerNamed("pymongo")} {
 		t.Run(s.name, func(t *testing.T) {
 			members := 1
 			if s.name == ours.name {

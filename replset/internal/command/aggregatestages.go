@@ -26,7 +26,7 @@ func (a *aggregate) madeDocuments(sn *store.Snapshot) (query.Docs, []bson.Raw, e
 	case "$listSessions":
 		docs, err = a.storedSessions()
 	case "$currentOp":
-		docs, err = a.currentOp()
+		docs, err = a.currentOp(arg)
 	case "$listSearchIndexes":
 		err = errNoSearch()
 	default:
@@ -48,12 +48,19 @@ func (a *aggregate) collStats(coll *store.Coll, arg bson.RawValue) ([]bson.Raw, 
 		return nil, mongoerr.Server(mongoerr.CodeNamespaceNotFound, "Collection [%s] not found.", a.base)
 	}
 	d := bson.D{{Key: "ns", Value: a.base}, {Key: "localTime", Value: a.now}}
-	for key := range spec.All() {
+	for key, v := range spec.All() {
+		if _, ok := v.DocumentOK(); !ok {
+			return nil, wrongField("$collStats", key, v, "object")
+		}
 		switch key {
 		case "count":
 			d = append(d, bson.E{Key: "count", Value: countValue(coll.Count())})
 		case "storageStats":
-			d = append(d, bson.E{Key: "storageStats", Value: storageStats(coll)})
+			scale, err := scaleOf("storageStats", v.Document().Lookup("scale"))
+			if err != nil {
+				return nil, err
+			}
+			d = append(d, bson.E{Key: "storageStats", Value: storageStats(coll, scale)})
 		case "latencyStats", "queryExecStats":
 		default:
 			return nil, mongoerr.Server(40168, "unrecognized option to $collStats: %s", key)
@@ -101,14 +108,27 @@ func (a *aggregate) storedSessions() ([]bson.Raw, error) {
 	return nil, nil
 }
 
-// currentOp shows this command alone: what runs beside it is not recorded.
-func (a *aggregate) currentOp() ([]bson.Raw, error) {
+// currentOp shows what the member's connections are busy with. There are no idle cursors or sessions among it.
+func (a *aggregate) currentOp(arg bson.RawValue) ([]bson.Raw, error) {
 	if !a.collectionless() || a.r.DB != "admin" {
 		return nil, mongoerr.Server(mongoerr.CodeInvalidNamespace, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
 	}
-	return []bson.Raw{document(bson.D{{Key: "type", Value: "op"}, {Key: "host", Value: a.m.self}, {Key: "connectionId", Value: a.r.Conn.ID},
-		{Key: "appName", Value: a.r.Conn.App}, {Key: "active", Value: true}, {Key: "currentOpTime", Value: a.now.Format("2006-01-02T15:04:05.000-07:00")},
-		{Key: "op", Value: "command"}, {Key: "ns", Value: a.ns}, {Key: "command", Value: a.r.Body}})}, nil
+	spec, ok := arg.DocumentOK()
+	if !ok {
+		return nil, mongoerr.Server(mongoerr.CodeFailedToParse, "$currentOp options must be specified in an object, but found: %s", bsonName(arg.Type))
+	}
+	given := map[string]bool{}
+	for key, v := range spec.All() {
+		switch key {
+		case "allUsers", "idleConnections", "idleCursors", "idleSessions", "localOps", "truncateOps", "targetAllNodes":
+		default:
+			return nil, mongoerr.Server(mongoerr.CodeFailedToParse, "Unrecognized option '%s' in $currentOp stage.", key)
+		}
+		if given[key], ok = v.BooleanOK(); !ok {
+			return nil, mongoerr.Server(mongoerr.CodeFailedToParse, "The '%s' parameter of the $currentOp stage must be a boolean value, but found: %s", key, bsonName(v.Type))
+		}
+	}
+	return a.m.ops(a.r, given["idleConnections"], given["allUsers"]), nil
 }
 
 // errNoSearch is what a server without Atlas Search says of its commands and stage.

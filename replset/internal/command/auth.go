@@ -131,6 +131,7 @@ func (c *Conn) welcome(u User) {
 		}
 	}
 	c.users = append(c.users, u)
+	c.desk.seat(u.DB+"."+u.Name, c.App)
 }
 
 func saslReply(id int32, done bool, payload []byte) bson.D {
@@ -169,6 +170,7 @@ func (m *Member) authFields(r *Request) (d bson.D) {
 
 func logout(_ context.Context, _ *Member, r *Request) (bson.D, error) {
 	r.Conn.users = nil
+	r.Conn.desk.seat("", r.Conn.App)
 	return nil, nil
 }
 

@@ -35,6 +35,7 @@ type Conn struct {
 	auth     conversation
 	users    []User // authenticated
 
+	desk    desk          // what the connection is busy with, for all to see
 	share   *share        // of the budget, for a large message; nil: none
 	lastID  int32         // of the newest reply
 	watch   *time.Timer   // starts the watcher when a command takes long

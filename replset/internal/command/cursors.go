@@ -17,7 +17,7 @@ import (
 
 var cursorCommands = []Spec{
 	{Name: "getMore", Flags: Awaits, Handler: runGetMore},
-	{Name: "killCursors", Handler: runKillCursors},
+	{Name: "killCursors", Handler: runKillCursors, Fields: "cursors"},
 }
 
 const (

@@ -4,10 +4,14 @@ import (
 	"context"
 	"os"
 	"runtime"
+	"runtime/metrics"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
+	"github.com/sextantdb/sextant/replset/internal/query/value"
 )
 
 var diagnosticCommands = []Spec{
@@ -24,7 +28,10 @@ var diagnosticCommands = []Spec{
 	{Name: "getLog", Flags: AdminOnly, Handler: getLog},
 	{Name: "getLastError", Aliases: []string{"getlasterror"}, Handler: getLastError},
 	{Name: "listCommands", Flags: BeforeAuth, Handler: listCommands},
-	{Name: "fsync", Flags: AdminOnly, Handler: fsync},
+	{Name: "fsync", Flags: AdminOnly, Handler: fsync, Fields: "lock fsyncLockAcquisitionTimeoutMillis forBackup allowFsyncFailure"},
+	{Name: "fsyncUnlock", Flags: AdminOnly, Handler: fsyncUnlock},
+	{Name: "profile", Handler: profile},
+	{Name: "setFeatureCompatibilityVersion", Flags: AdminOnly, Handler: setCompatibility},
 	{Name: "getDefaultRWConcern", Flags: AdminOnly, Handler: getDefaultRWConcern},
 }
 
@@ -53,8 +60,19 @@ func connectionStatus(_ context.Context, _ *Member, r *Request) (bson.D, error) 
 		users = append(users, bson.D{{Key: "user", Value: u.Name}, {Key: "db", Value: u.DB}})
 		roles = append(roles, bson.D{{Key: "role", Value: "root"}, {Key: "db", Value: "admin"}})
 	}
-	return bson.D{{Key: "authInfo", Value: bson.D{
-		{Key: "authenticatedUsers", Value: users}, {Key: "authenticatedUserRoles", Value: roles}}}}, nil
+	info := bson.D{{Key: "authenticatedUsers", Value: users}, {Key: "authenticatedUserRoles", Value: roles}}
+	if value.Truthy(r.Field("showPrivileges")) {
+		info = append(info, bson.E{Key: "authenticatedUserPrivileges", Value: privileges(len(users) > 0)})
+	}
+	return bson.D{{Key: "authInfo", Value: info}}, nil
+}
+
+// privileges are those of root, which every user is.
+func privileges(root bool) []bson.D {
+	if !root {
+		return []bson.D{}
+	}
+	return []bson.D{{{Key: "resource", Value: bson.D{{Key: "anyResource", Value: true}}}, {Key: "actions", Value: []string{"anyAction"}}}}
 }
 
 func whatsMyURI(_ context.Context, _ *Member, r *Request) (bson.D, error) {
@@ -130,6 +148,8 @@ func serverStatus(_ context.Context, m *Member, _ *Request) (bson.D, error) {
 		{Key: "localTime", Value: time.Now()},
 		{Key: "connections", Value: bson.D{
 			{Key: "current", Value: int32(open)}, {Key: "available", Value: int32(maxConns - open)}, {Key: "totalCreated", Value: ever}}},
+		{Key: "opcounters", Value: m.opCounters()},
+		{Key: "mem", Value: bson.D{{Key: "bits", Value: int32(strconv.IntSize)}, {Key: "resident", Value: resident()}, {Key: "supported", Value: true}}},
 		{Key: "metrics", Value: bson.D{{Key: "cursor", Value: bson.D{{Key: "open", Value: bson.D{{Key: "total", Value: int64(m.cursors.count())}}}}}}},
 		{Key: "logicalSessionRecordCache", Value: bson.D{{Key: "activeSessionsCount", Value: int32(len(m.sessions.list()))}}},
 		{Key: "repl", Value: m.setFields(st, false)},
@@ -137,6 +157,33 @@ func serverStatus(_ context.Context, m *Member, _ *Request) (bson.D, error) {
 			{Key: "name", Value: "sextant"}, {Key: "supportsCommittedReads", Value: true}, {Key: "persistent", Value: false},
 			{Key: "supportsSnapshotReadConcern", Value: false}}},
 	}, nil
+}
+
+// opCounters count commands, those of writes too, where a server counts documents.
+func (m *Member) opCounters() bson.D {
+	counts := bson.D{}
+	for _, kind := range []string{"insert", "query", "update", "delete", "getmore", "command"} {
+		counts = append(counts, bson.E{Key: kind, Value: int64(0)})
+	}
+	for name, n := range m.opt.Counters.all() {
+		kind := opNames[name]
+		switch kind {
+		case "":
+			kind = "command"
+		case "remove":
+			kind = "delete"
+		}
+		i := slices.IndexFunc(counts, func(e bson.E) bool { return e.Key == kind })
+		counts[i].Value = counts[i].Value.(int64) + n
+	}
+	return counts
+}
+
+// resident is the memory that the process has of the system, in MB.
+func resident() int32 {
+	total := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(total)
+	return int32((total[0].Value.Uint64() - total[1].Value.Uint64()) >> 20)
 }
 
 func hostInfo(_ context.Context, m *Member, _ *Request) (bson.D, error) {
@@ -195,12 +242,46 @@ func listCommands(_ context.Context, m *Member, _ *Request) (bson.D, error) {
 	return bson.D{{Key: "commands", Value: d}}, nil
 }
 
-// fsync waits until everything that was written before would outlive a crash. It locks nothing.
-func fsync(ctx context.Context, m *Member, _ *Request) (bson.D, error) {
+// fsync waits until everything that was written before would outlive a crash. It does not lock.
+func fsync(ctx context.Context, m *Member, r *Request) (bson.D, error) {
+	if value.Truthy(r.Field("lock")) {
+		return nil, mongoerr.Server(mongoerr.CodeNotImplemented, "fsync with lock is not implemented: writes would go on")
+	}
 	if err := m.awaitDurable(ctx); err != nil {
 		return nil, err
 	}
 	return bson.D{{Key: "numFiles", Value: int32(1)}}, nil
+}
+
+func fsyncUnlock(context.Context, *Member, *Request) (bson.D, error) {
+	return nil, mongoerr.Server(mongoerr.CodeIllegalOperation, "fsyncUnlock called when not locked")
+}
+
+// profile tells that nothing is profiled, and refuses to begin.
+func profile(_ context.Context, _ *Member, r *Request) (bson.D, error) {
+	level, ok := truncated(r.Field(r.Name))
+	switch {
+	case !ok:
+		return nil, wrongField("profile", "profile", r.Field(r.Name), "int")
+	case level > 0:
+		return nil, mongoerr.Server(mongoerr.CodeNotImplemented, "profiling is not implemented")
+	}
+	return bson.D{{Key: "was", Value: int32(0)}, {Key: "slowms", Value: int32(100)}, {Key: "sampleRate", Value: 1.0}}, nil
+}
+
+// setCompatibility takes the version that there is: the set cannot act as an older one than it claims to be.
+func setCompatibility(_ context.Context, m *Member, r *Request) (bson.D, error) {
+	want, ok := r.Field(r.Name).StringValueOK()
+	switch {
+	case !ok:
+		return nil, wrongField(r.Name, r.Name, r.Field(r.Name), "string")
+	case m.opt.Persona.wire >= wire70 && !value.Truthy(r.Field("confirm")):
+		return nil, mongoerr.Server(7369100, "Once you have upgraded to %s, you will not be able to downgrade FCV and binary version without support assistance. "+
+			"Please re-run this command with 'confirm: true' to acknowledge this and continue with the FCV upgrade.", want)
+	case want != m.opt.Persona.Series():
+		return nil, mongoerr.Server(mongoerr.CodeNotImplemented, "a feature compatibility version other than %s is not implemented", m.opt.Persona.Series())
+	}
+	return nil, nil
 }
 
 func getDefaultRWConcern(_ context.Context, m *Member, _ *Request) (bson.D, error) {

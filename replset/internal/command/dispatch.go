@@ -10,6 +10,7 @@ import (
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
+	"github.com/sextantdb/sextant/replset/internal/query/value"
 	"github.com/sextantdb/sextant/replset/internal/repl"
 )
 
@@ -18,7 +19,7 @@ func commandTable() map[string]*Spec {
 	table := map[string]*Spec{}
 	for _, family := range [][]Spec{
 		helloCommands, replCommands, sessionCommands, authCommands, userCommands, failPointCommands, diagnosticCommands,
-		writeCommands, readCommands, cursorCommands, catalogCommands,
+		writeCommands, readCommands, cursorCommands, catalogCommands, opCommands,
 	} {
 		for i := range family {
 			table[family[i].Name] = &family[i]
@@ -58,6 +59,13 @@ func (m *Member) run(r *Request) reply {
 	if err := m.admit(r); err != nil {
 		return refuse(serverError(r.ctx, err))
 	}
+	if !r.Field("help").IsZero() && value.Truthy(r.Field("help")) {
+		return reply{doc: bson.D{{Key: "help", Value: spec.help()}}}
+	}
+	if err := m.checkFields(r); err != nil {
+		return refuse(serverError(r.ctx, err))
+	}
+	defer m.begin(r)()
 	if r.MaxTimeMS > 0 && spec.Flags&Awaits == 0 {
 		ctx, cancel := context.WithTimeoutCause(r.ctx, time.Duration(r.MaxTimeMS)*time.Millisecond, errMaxTime)
 		defer cancel()

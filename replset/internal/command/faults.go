@@ -293,6 +293,19 @@ func (c *Counters) add(app, name string) {
 	byName[name]++
 }
 
+// all are the counts of all applications together.
+func (c *Counters) all() map[string]int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := map[string]int64{}
+	for _, byName := range c.counts {
+		for name, n := range byName {
+			out[name] += n
+		}
+	}
+	return out
+}
+
 // Of returns a copy of the counts of one client application.
 func (c *Counters) Of(app string) map[string]int64 {
 	c.mu.Lock()

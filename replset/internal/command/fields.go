@@ -2,6 +2,8 @@ package command
 
 import (
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
@@ -15,7 +17,7 @@ var genericField = map[string]bool{
 	"stmtId": true, "stmtIds": true, "readConcern": true, "writeConcern": true, "maxTimeMS": true, "comment": true,
 	"apiVersion": true, "apiStrict": true, "apiDeprecationErrors": true, "$readPreference": true, "$queryOptions": true,
 	"$configServerState": true, "$oplogQueryData": true, "$replData": true, "$configTime": true, "$topologyTime": true,
-	"rawData": true, "maxTimeMSOpOnly": true, "$audit": true, "$client": true,
+	"rawData": true, "maxTimeMSOpOnly": true, "$audit": true, "$client": true, "help": true,
 }
 
 // eachField calls read with each field of the body that is the command's own, its
@@ -31,6 +33,20 @@ func (r *Request) eachField(read func(key string, v bson.RawValue) error) error 
 		first = false
 	}
 	return nil
+}
+
+// checkFields refuses arguments that a command does not have, as servers do since their parsers are generated (5.0).
+func (m *Member) checkFields(r *Request) error {
+	if r.Spec.Fields == "" || m.opt.Persona.wire < wire50 {
+		return nil
+	}
+	known := strings.Fields(r.Spec.Fields)
+	return r.eachField(func(key string, _ bson.RawValue) error {
+		if !slices.Contains(known, key) {
+			return unknownField(r.Spec.Name, key)
+		}
+		return nil
+	})
 }
 
 // unknownField refuses an argument: the server ignores none that it does not know.

@@ -15,8 +15,8 @@ import (
 
 var readCommands = []Spec{
 	{Name: "find", Flags: Reads | TakesReadConcern, Handler: runFind},
-	{Name: "count", Flags: Reads | TakesReadConcern, Handler: runCount},
-	{Name: "distinct", Flags: Reads | TakesReadConcern, Handler: runDistinct},
+	{Name: "count", Flags: Reads | TakesReadConcern, Handler: runCount, Fields: "query limit skip hint collation fields encryptionInformation mirrored"},
+	{Name: "distinct", Flags: Reads | TakesReadConcern, Handler: runDistinct, Fields: "key query collation hint mirrored encryptionInformation"},
 	{Name: "aggregate", Flags: Reads | TakesReadConcern, Handler: runAggregate},
 	{Name: "explain", Flags: Reads | TakesReadConcern, Handler: runExplain},
 }

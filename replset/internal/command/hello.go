@@ -312,6 +312,7 @@ func (c *Conn) noteMetadata(r *Request) {
 		return
 	}
 	c.App, _ = doc.Lookup("application", "name").StringValueOK()
+	c.desk.seat("", c.App) // nobody has logged in before the metadata came
 }
 
 // checkMetadata wants what every driver must say of itself.

@@ -115,6 +115,8 @@ type Member struct {
 
 	crashed atomic.Bool // nothing is sent any more
 
+	lastOp atomic.Int32 // number of the newest operation
+
 	mu     sync.Mutex // guards conns, ended, lastID
 	conns  map[*Conn]struct{}
 	ended  bool

@@ -41,6 +41,12 @@ type Spec struct {
 	Aliases []string // other spellings that clients send
 	Flags   Flags
 	Handler Handler
+	Fields  string // the arguments of its own, parted by blanks, where others are refused by the dispatcher; "": the handler sees to it
+}
+
+// help is what a command answers that is asked for help in place of being run.
+func (s *Spec) help() string {
+	return "help for: " + s.Name + " https://www.mongodb.com/docs/manual/reference/command/" + s.Name + "/"
 }
 
 // Request is one command as it arrived. It belongs to the goroutine that runs it.
