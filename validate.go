@@ -55,7 +55,7 @@ func checkHost(h string) error {
 		return nil
 	}
 	host, port, err := net.SplitHostPort(withPort(h))
-	if err != nil || host == "" {
+	if err != nil || host == "" || connstring.BadText(h) != "" || strings.ContainsAny(h, " \t") {
 		return configError("%q is not a host, with or without a port", h)
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
@@ -114,6 +114,30 @@ func (c *Config) checkTexts() error {
 	}
 	if c.ReadConcern != nil && !utf8.ValidString(c.ReadConcern.Level) {
 		return configError("the readConcernLevel is not UTF-8")
+	}
+	return c.checkCharacters()
+}
+
+// checkCharacters holds texts to what a connection string would be held to.
+func (c *Config) checkCharacters() error {
+	texts := map[string]string{
+		"appName": c.AppName, "authSource": c.AuthSource, "database": c.Database, "replicaSet": c.ReplicaSet,
+		"proxyUsername": c.ProxyUsername, "srvAllowedHostsSuffix": c.SRVAllowedHostsSuffix,
+		"tlsCAFile": c.TLSCAFile, "tlsCertificateKeyFile": c.TLSCertificateKeyFile,
+	}
+	if c.ReadConcern != nil {
+		texts["readConcernLevel"] = c.ReadConcern.Level
+	}
+	if c.WriteConcern != nil {
+		texts["w"], _ = c.WriteConcern.W.(string)
+	}
+	for name, v := range texts {
+		if bad := connstring.BadText(v); bad != "" {
+			return configError("%s %s", name, bad)
+		}
+	}
+	if bad := connstring.BadProxyHost(c.ProxyHost); bad != "" {
+		return configError("proxyHost %s", bad)
 	}
 	return nil
 }

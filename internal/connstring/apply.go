@@ -33,8 +33,18 @@ func (u *URI) applyPair(p pair, seen, set map[string]bool) {
 	}
 	row, ok := byKey[key]
 	if !ok {
-		u.unknown(p)
-		return
+		var effective bool
+		if p, effective = u.renamed(p, seen); !effective {
+			return
+		}
+		if key = p.key; byKey[key] == nil {
+			u.unknown(p)
+			return
+		}
+		row = byKey[key]
+	}
+	if bad := row.badText(p.value); bad != "" && u.fault == nil {
+		u.fault = errorf("option %s %s", p.name, bad)
 	}
 	if err := row.unsafe(p.value); err != nil && u.fault == nil {
 		u.fault = errorf("option %s %w; to leave it out would weaken security", p.name, err)

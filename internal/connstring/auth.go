@@ -138,6 +138,9 @@ func (m *mechanism) checkProperties(properties map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		switch {
 		case slices.Contains(m.properties, name):
+			if bad := BadText(properties[name]); bad != "" {
+				return fmt.Errorf("authMechanismProperties: %s %s", name, bad)
+			}
 		case m.name == "MONGODB-OIDC" && name == "ALLOWED_HOSTS":
 			return fmt.Errorf("authMechanismProperties: ALLOWED_HOSTS must be set in the program, not in a connection string")
 		case len(m.properties) == 0:

@@ -6,7 +6,7 @@ import "strings"
 func (u *URI) count(name string) int {
 	n := 0
 	for _, p := range u.pairs {
-		if p.key == lower(name) {
+		if p.canonical() == lower(name) {
 			n++
 		}
 	}
@@ -164,11 +164,15 @@ func (u *URI) WithoutTLS() []string {
 	return u.tlsOptions()
 }
 
-// tlsOptions are the names of the TLS options given, save tls and ssl themselves.
+// tlsOptions are the names of the TLS options given, those of other drivers too, save tls and ssl themselves.
 func (u *URI) tlsOptions() (names []string) {
 	for _, p := range u.pairs {
-		if row, known := byKey[p.key]; known && strings.HasPrefix(p.key, "tls") && p.key != "tls" {
+		row, known := byKey[p.key]
+		switch _, old := oldTLSNamed(p.key); {
+		case known && strings.HasPrefix(p.key, "tls") && p.key != "tls":
 			names = append(names, row.name)
+		case !known && old:
+			names = append(names, p.name)
 		}
 	}
 	return names

@@ -1,7 +1,5 @@
 package connstring
 
-import "strings"
-
 // aliases are old names that are still taken for the new ones. ssl is no old name but an equal one, without a warning.
 var aliases = map[string]string{
 	"ssl":      "tls",
@@ -25,7 +23,7 @@ const (
 	inCode   = "it is set in the program, not in a connection string"
 	always   = "it is so in any case"
 	unhedged = "servers ignore it since 8.1, and only sharded clusters knew it before"
-	perfile  = "it is for another driver; give a PEM file"
+	perfile  = "it is for another driver; give certificate and key in one PEM file. TLS is on for its sake"
 	kerberos = "properties of a mechanism share one option"
 	uuid     = "it is for drivers of languages with a UUID type of their own; here Config.BSON says what a UUID is"
 )
@@ -82,21 +80,13 @@ var oldNames = map[string]oldName{
 	"canonicalizehostname": {kerberos, "authMechanismProperties=CANONICALIZE_HOST_NAME:..."},
 	"gssapihost":           {kerberos, "authMechanismProperties=SERVICE_HOST:..."},
 	"user":                 {"it stands before the @", ""}, "username": {"it stands before the @", ""}, "password": {"it stands before the @", ""},
-	// TLS
-	"sslcertificateauthorityfile": {other, "tlsCAFile"}, "sslcacerts": {other, "tlsCAFile"}, "cafile": {other, "tlsCAFile"},
-	"sslca": {perfile, "tlsCAFile"}, "sslcertfile": {other, "tlsCertificateKeyFile"}, "sslkeyfile": {other, "tlsCertificateKeyFile"},
-	"sslcert": {perfile, "tlsCertificateKeyFile"}, "sslkey": {perfile, "tlsCertificateKeyFile"}, "tlscertificatefile": {perfile, "tlsCertificateKeyFile"},
-	"sslclientcertificatekeyfile": {other, "tlsCertificateKeyFile"}, "pemfile": {other, "tlsCertificateKeyFile"},
-	"sslclientcertificatekeypassword": {other, "tlsCertificateKeyFilePassword"}, "pempwd": {other, "tlsCertificateKeyFilePassword"},
-	"sslpass": {other, "tlsCertificateKeyFilePassword"}, "sslpempassphrase": {other, "tlsCertificateKeyFilePassword"},
-	"sslinsecure": {other, "tlsInsecure"}, "sslverifycertificate": {other, "tlsAllowInvalidCertificates"},
-	"sslcertreqs": {other, "tlsAllowInvalidCertificates"}, "sslvalidate": {other, "tlsAllowInvalidCertificates"},
-	"weakcertvalidation": {other, "tlsAllowInvalidCertificates"}, "sslallowinvalidcertificates": {other, "tlsAllowInvalidCertificates"},
-	"sslinvalidhostnameallowed": {other, "tlsAllowInvalidHostnames"}, "allowinvalidhostname": {other, "tlsAllowInvalidHostnames"},
-	"sslallowinvalidhostnames": {other, "tlsAllowInvalidHostnames"}, "sslmatchhostname": {other, "tlsAllowInvalidHostnames"},
+	// TLS: those without a meaning of today's; see oldTLSNames for the others
+	"sslkeyfile": {perfile, "tlsCertificateKeyFile"}, "sslcert": {perfile, "tlsCertificateKeyFile"},
+	"sslkey": {perfile, "tlsCertificateKeyFile"}, "tlscertificatefile": {perfile, "tlsCertificateKeyFile"},
 	"tlscrlfile": noLists,
 	"sslcrlfile": noLists,
 	"sslcrl":     noLists,
+	"crlfile":    noLists,
 	// what has become a matter of course, or of the program
 	"usenewurlparser": {always, ""}, "useunifiedtopology": {always, ""}, "keepalive": {always, ""}, "socketkeepalive": {always, ""},
 	"keepaliveinitialdelay": {always, ""}, "nodelay": {always, ""}, "tcpnodelay": {always, ""},
@@ -108,7 +98,7 @@ var oldNames = map[string]oldName{
 
 // today is what an unknown option stands for, by what is known of other drivers; else by its looks.
 func today(key string) oldName {
-	bare := strings.NewReplacer("_", "", "-", "", ".", "").Replace(key)
+	bare := bare(key)
 	if o, ok := oldNames[bare]; ok {
 		return o
 	}

@@ -67,6 +67,8 @@ type option struct {
 	secret  bool     // its value is never shown
 	emptyOK bool     // an empty value means something
 	guards  bool     // to leave it out would weaken security: a bad value is an error
+
+	password bool // and may hold any character
 }
 
 const maxInt32 = 1<<31 - 1
@@ -101,7 +103,7 @@ var table = []option{
 	{name: "proxyHost", field: func(o *Options) any { return &o.ProxyHost }},
 	{name: "proxyPort", field: func(o *Options) any { return &o.ProxyPort }, min: 1, max: 65535},
 	{name: "proxyUsername", field: func(o *Options) any { return &o.ProxyUsername }},
-	{name: "proxyPassword", field: func(o *Options) any { return &o.ProxyPassword }, secret: true},
+	{name: "proxyPassword", field: func(o *Options) any { return &o.ProxyPassword }, secret: true, password: true},
 	{name: "readConcernLevel", field: func(o *Options) any { return &o.ReadConcernLevel }},
 	{name: "readPreference", field: func(o *Options) any { return &o.ReadPreference }, words: modes},
 	{name: "readPreferenceTags", field: func(o *Options) any { return &o.ReadPreferenceTags }, emptyOK: true},
@@ -121,7 +123,7 @@ var table = []option{
 	{name: "tlsAllowInvalidHostnames", field: func(o *Options) any { return &o.TLSAllowInvalidHostnames }},
 	{name: "tlsCAFile", field: func(o *Options) any { return &o.TLSCAFile }, guards: true},
 	{name: "tlsCertificateKeyFile", field: func(o *Options) any { return &o.TLSCertificateKeyFile }, guards: true},
-	{name: "tlsCertificateKeyFilePassword", field: func(o *Options) any { return &o.TLSCertificateKeyFilePassword }, guards: true, secret: true},
+	{name: "tlsCertificateKeyFilePassword", field: func(o *Options) any { return &o.TLSCertificateKeyFilePassword }, guards: true, secret: true, password: true},
 	{name: "tlsDisableCertificateRevocationCheck", field: func(o *Options) any { return &o.TLSDisableCertificateRevocationCheck }},
 	{name: "tlsDisableOCSPEndpointCheck", field: func(o *Options) any { return &o.TLSDisableOCSPEndpointCheck }},
 	{name: "tlsInsecure", field: func(o *Options) any { return &o.TLSInsecure }},

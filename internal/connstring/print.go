@@ -45,10 +45,7 @@ func (u *URI) hostList() string {
 }
 
 func (p pair) shown() string {
-	key := p.key
-	if canonical, ok := aliases[key]; ok {
-		key = lower(canonical)
-	}
+	key := p.canonical()
 	row, ok := byKey[key]
 	if key != "slaveok" && (!ok || row.secret) && p.value != "" {
 		return redacted

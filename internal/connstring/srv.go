@@ -1,6 +1,7 @@
 package connstring
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -134,7 +135,7 @@ func ParseTXT(host string, records []string) (*Options, []Warning, error) {
 		}
 	}
 	u.apply()
-	if err := u.checkAuth(); err != nil {
+	if err := cmp.Or(u.fault, u.checkAuth()); err != nil {
 		return nil, nil, fmt.Errorf("the TXT record of %s: %s", host, strings.TrimPrefix(err.Error(), prefix))
 	}
 	for i := range u.Warnings {

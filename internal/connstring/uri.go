@@ -10,6 +10,8 @@ package connstring
 import (
 	"fmt"
 	"strings"
+
+	"github.com/sextantdb/sextant/mongoerr"
 )
 
 // The schemes.
@@ -53,11 +55,11 @@ type Warning struct {
 func (w Warning) String() string {
 	s := "option " + w.Option
 	if w.Value != "" {
-		s += fmt.Sprintf("=%s", w.Value)
+		s += "=" + mongoerr.OneLine(w.Value)
 	}
 	s += ": " + w.Message
 	if w.Suggestion != "" {
-		s += "; did you mean " + w.Suggestion + "?"
+		s += "; did you mean " + mongoerr.OneLine(w.Suggestion) + "?"
 	}
 	return s
 }
