@@ -27,7 +27,7 @@ func IndexKeys(pattern []IndexField, doc bson.Raw) (keys [][]bson.RawValue, mult
 	if err := g.expand(t, doc); err != nil {
 		return nil, false, err
 	}
-	return g.keys, g.multikey, nil
+	return once(g.keys), g.multikey, nil
 }
 
 type keyGen struct {
@@ -168,11 +168,30 @@ func (g *keyGen) element(t track, e, array bson.RawValue, through []int, whole b
 	return g.expand(sub, doc)
 }
 
-func (g *keyGen) add(key []bson.RawValue) {
-	for _, k := range g.keys {
-		if slices.EqualFunc(k, key, func(a, b bson.RawValue) bool { return value.Compare(a, b) == 0 }) {
-			return
+func (g *keyGen) add(key []bson.RawValue) { g.keys = append(g.keys, slices.Clone(key)) }
+
+// once are the keys without those that came before.
+func once(keys [][]bson.RawValue) [][]bson.RawValue {
+	if len(keys) < 2 {
+		return keys
+	}
+	order := make([]int, len(keys))
+	for i := range order {
+		order[i] = i
+	}
+	compare := func(i, j int) int {
+		return slices.CompareFunc(keys[i], keys[j], value.Compare)
+	}
+	slices.SortStableFunc(order, compare)
+	repeated := make([]bool, len(keys))
+	for n := 1; n < len(order); n++ {
+		repeated[order[n]] = compare(order[n-1], order[n]) == 0
+	}
+	out := keys[:0]
+	for i, key := range keys {
+		if !repeated[i] {
+			out = append(out, key)
 		}
 	}
-	g.keys = append(g.keys, slices.Clone(key))
+	return out
 }

@@ -10,7 +10,7 @@ import (
 
 // delta is the update entry that turns before into after: {$v: 1, $unset, $set} of
 // dotted paths. Where such an entry would not give after byte for byte (fields in
-// another order, names with dots) the entry is the whole document.
+// another order, names with dots), or has too many of them, the entry is the whole document.
 func delta(before, after bson.Raw) bson.Raw {
 	d := &differ{}
 	d.doc("", before, after)
@@ -38,6 +38,9 @@ type pathValue struct {
 	value bson.RawValue
 }
 
+// mostChanges bounds an entry: whoever applies it copies the document for each.
+const mostChanges = 100
+
 // differ collects the differences of two documents.
 type differ struct {
 	set    []pathValue
@@ -46,21 +49,42 @@ type differ struct {
 }
 
 func (d *differ) doc(prefix string, before, after bson.Raw) {
+	was, is := fieldsOf(before), fieldsOf(after)
 	for key := range before.All() {
-		if after.Lookup(key).IsZero() {
+		if is(key).IsZero() {
 			d.unset = append(d.unset, prefix+key)
 		}
-		d.checkKey(key)
+		if d.checkKey(key); d.failed {
+			return
+		}
 	}
 	for key, v := range after.All() {
-		d.checkKey(key)
-		d.value(prefix+key, before.Lookup(key), v)
+		d.value(prefix+key, was(key), v)
+		if d.checkKey(key); d.failed {
+			return
+		}
 	}
 }
 
-// checkKey gives up on names that a dotted path cannot say.
+// fieldsOf finds a field of a document, the first of that name, in one of many quicker than by reading all before it.
+func fieldsOf(doc bson.Raw) func(key string) bson.RawValue {
+	const few = 20
+	n := doc.Len()
+	if n <= few {
+		return func(key string) bson.RawValue { return doc.Lookup(key) }
+	}
+	fields := make(map[string]bson.RawValue, n)
+	for key, v := range doc.All() {
+		if _, again := fields[key]; !again {
+			fields[key] = v
+		}
+	}
+	return func(key string) bson.RawValue { return fields[key] }
+}
+
+// checkKey gives up on names that a dotted path cannot say, and on too many changes.
 func (d *differ) checkKey(key string) {
-	if key == "" || strings.ContainsRune(key, '.') || key[0] == '$' {
+	if key == "" || strings.ContainsRune(key, '.') || key[0] == '$' || len(d.set)+len(d.unset) > mostChanges {
 		d.failed = true
 	}
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/sextantdb/sextant/bson"
@@ -125,6 +126,45 @@ func TestHintThatNamesNoIndexIsRefused(t *testing.T) {
 	c := collection(t, []bson.Raw{doc("_id", 1)}, index("a", doc("a", 1)))
 	_, err := c.Plan(Query{Hint: bson.StringValue("nope")})
 	wantCode(t, err, 2, "error processing query: planner returned error: bad hint")
+}
+
+// Whoever applies a delta copies the document for each of its paths: many changes are told by the document.
+func TestManyChangesAreToldByTheWholeDocument(t *testing.T) {
+	many := func(n, changed int, key func(int) string) bson.Raw {
+		var fields []any
+		for i := range n {
+			v := 0
+			if i < changed {
+				v = 1
+			}
+			fields = append(fields, key(i), v)
+		}
+		return doc(fields...)
+	}
+	array := func(n, changed int) bson.Raw {
+		return bson.EndDocument(bson.AppendValue([]byte{0, 0, 0, 0}, "a", bson.RawValue{Type: bson.TypeArray, Value: many(n, changed, strconv.Itoa)}), 0)
+	}
+	name := func(i int) string { return "f" + strconv.Itoa(i) }
+	for _, tc := range []struct {
+		before, after bson.Raw
+		whole         bool
+	}{
+		{array(20_000, 0), array(20_000, mostChanges), false},
+		{array(20_000, 0), array(20_000, mostChanges+1), true},
+		{array(20_000, 0), array(20_000, 20_000), true},
+		{array(1, 0), array(20_000, 0), true},
+		{many(20_000, 0, name), many(20_000, mostChanges, name), false},
+		{many(20_000, 0, name), many(20_000, 20_000, name), true},
+		{many(20_000, 0, name), doc("_id", 1), true},
+	} {
+		entry := delta(tc.before, tc.after)
+		if isDelta(entry) == tc.whole {
+			t.Errorf("an entry of %d bytes for a document of %d", len(entry), len(tc.after))
+		}
+		if got, err := applyDelta(tc.before, entry); isDelta(entry) && (err != nil || string(got) != string(tc.after)) {
+			t.Errorf("an entry of %d bytes makes a document of %d, %v", len(entry), len(got), err)
+		}
+	}
 }
 
 func TestDeltaIsIdempotentAndExact(t *testing.T) {
