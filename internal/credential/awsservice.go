@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,8 +74,9 @@ func (s *System) webIdentity(ctx context.Context, file, role string) (auth.AWSKe
 	}
 	form := url.Values{"Action": {"AssumeRoleWithWebIdentity"}, "Version": {"2011-06-15"}, "RoleArn": {role},
 		"RoleSessionName": {cmp.Or(s.env("AWS_ROLE_SESSION_NAME"), "sextant-"+rand.Text()[:12])}, "WebIdentityToken": {token}}
-	body, err := s.fetch(ctx, request{method: "POST", url: s.stsURL(), body: form.Encode(),
-		headers: [][2]string{{"Accept", "application/json"}, {"Content-Type", "application/x-www-form-urlencoded"}}})
+	r := request{method: "POST", url: s.stsURL(), body: form.Encode(), secrets: []string{token},
+		headers: [][2]string{{"Accept", "application/json"}, {"Content-Type", "application/x-www-form-urlencoded"}}}
+	body, err := s.fetch(ctx, r)
 	if err != nil {
 		return auth.AWSKeys{}, err
 	}
@@ -92,7 +94,7 @@ func (s *System) webIdentity(ctx context.Context, file, role string) (auth.AWSKe
 	if reply.Credentials.AccessKeyId == "" {
 		reply.Credentials = reply.Response.Result.Credentials
 	}
-	return reply.Credentials.keys()
+	return reply.Credentials.keys(r)
 }
 
 // stsURL is the token service of the region, as Amazon's own libraries choose it.
@@ -117,6 +119,9 @@ func (s *System) container(address string) awsService {
 			return auth.AWSKeys{}, err
 		}
 		r := request{method: "GET", url: address, headers: [][2]string{{"Accept", "application/json"}}}
+		if id := path.Base(address); hideWords(id) == hidden { // whoever knows ECS's gets the keys
+			r.secrets = append(r.secrets, id)
+		}
 		token := s.env("AWS_CONTAINER_AUTHORIZATION_TOKEN")
 		if file := s.env("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"); file != "" {
 			var err error
@@ -125,7 +130,7 @@ func (s *System) container(address string) awsService {
 			}
 		}
 		if token != "" {
-			r.headers = append(r.headers, [2]string{"Authorization", token})
+			r.headers, r.secrets = append(r.headers, [2]string{"Authorization", token}), append(r.secrets, token)
 		}
 		return s.awsKeys(ctx, r)
 	}}
@@ -154,14 +159,15 @@ func (s *System) instance(ctx context.Context, base string) (auth.AWSKeys, error
 	if err != nil {
 		return auth.AWSKeys{}, fmt.Errorf("EC2's metadata service cannot be asked: %w", err)
 	}
+	secrets := []string{string(session)}
 	header := [][2]string{{"X-aws-ec2-metadata-token", strings.TrimSpace(string(session))}}
 	const roles = "/latest/meta-data/iam/security-credentials/"
-	list, err := s.fetch(ctx, request{method: "GET", url: base + roles, headers: header})
+	list, err := s.fetch(ctx, request{method: "GET", url: base + roles, headers: header, secrets: secrets})
 	if err != nil {
 		return auth.AWSKeys{}, fmt.Errorf("the machine seems to have no role: %w", err)
 	}
 	role, _, _ := strings.Cut(strings.TrimSpace(string(list)), "\n")
-	return s.awsKeys(ctx, request{method: "GET", url: base + roles + url.PathEscape(strings.TrimSpace(role)), headers: header})
+	return s.awsKeys(ctx, request{method: "GET", url: base + roles + url.PathEscape(strings.TrimSpace(role)), headers: header, secrets: secrets})
 }
 
 func (s *System) awsKeys(ctx context.Context, r request) (auth.AWSKeys, error) {
@@ -173,7 +179,7 @@ func (s *System) awsKeys(ctx context.Context, r request) (auth.AWSKeys, error) {
 	if json.Unmarshal(body, &reply) != nil {
 		return auth.AWSKeys{}, fmt.Errorf("the answer with the AWS keys is not JSON")
 	}
-	return reply.keys()
+	return reply.keys(r)
 }
 
 // awsReply is a service's answer. The token has one of two names; the expiration is a text or seconds since 1970.
@@ -184,9 +190,10 @@ type awsReply struct {
 	Expiration                   json.RawMessage
 }
 
-func (r awsReply) keys() (auth.AWSKeys, error) {
+// keys are those of an answer to the request.
+func (r awsReply) keys(asked request) (auth.AWSKeys, error) {
 	if r.Code != "" && r.Code != "Success" {
-		return auth.AWSKeys{}, fmt.Errorf("the service gives no AWS keys: %.*q", maxShown, r.Code+" "+r.Message)
+		return auth.AWSKeys{}, fmt.Errorf("the service gives no AWS keys: %s", asked.quote(r.Code+" "+r.Message))
 	}
 	k := auth.AWSKeys{AccessKeyID: r.AccessKeyId, SecretAccessKey: r.SecretAccessKey, SessionToken: cmp.Or(r.Token, r.SessionToken)}
 	if err := k.Check(); err != nil {

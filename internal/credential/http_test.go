@@ -57,7 +57,7 @@ func FuzzReply(f *testing.F) {
 func TestRefusalsAreShownButBounded(t *testing.T) {
 	s := newStub(t, map[string]http.HandlerFunc{"GET meta/": func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(403)
-		fmt.Fprint(w, "no identity assigned "+strings.Repeat("x", 5000))
+		fmt.Fprint(w, "no identity assigned "+strings.Repeat("x y ", 2000))
 	}})
 	sys := s.system(nil)
 	_, err := sys.fetch(t.Context(), request{method: "GET", url: "http://meta/?secret=hunter2"})

@@ -60,7 +60,6 @@ const (
 	// fetchTimeout limits one request (authentication specification: "10 second read timeout").
 	fetchTimeout = 10 * time.Second
 	maxReply     = 256 << 10 // bytes of a reply
-	maxShown     = 300       // bytes of a refusal that are shown
 )
 
 // request is one request of HTTP/1.1.
@@ -69,6 +68,7 @@ type request struct {
 	url     string
 	headers [][2]string
 	body    string
+	secrets []string // what of all that no error may show
 }
 
 // Post sends a body of the content type to an address, on a connection of its own, and returns the body of a reply with
@@ -84,7 +84,7 @@ func (s *System) fetch(ctx context.Context, r request) ([]byte, error) {
 	if err != nil || u.Host == "" {
 		return nil, fmt.Errorf("the address of the service is no URL with a host")
 	}
-	where := u.Scheme + "://" + u.Host + u.Path // a query may hold a secret
+	where := r.hide(u.Scheme + "://" + u.Host + u.Path) // a query may hold a secret
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	status, body, err := s.exchange(ctx, u, r)
@@ -94,7 +94,7 @@ func (s *System) fetch(ctx context.Context, r request) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s %s: %w", r.method, where, err)
 	case status != 200:
-		return nil, fmt.Errorf("%s %s answers with status %d: %.*q", r.method, where, status, maxShown, body)
+		return nil, fmt.Errorf("%s %s answers with status %d: %s", r.method, where, status, r.quote(string(body)))
 	}
 	return body, nil
 }
@@ -182,7 +182,7 @@ func parseReply(br *bufio.Reader) (status int, body []byte, err error) {
 		switch value = strings.TrimSpace(value); strings.ToLower(name) {
 		case "content-length":
 			if length, err = strconv.Atoi(value); err != nil || length < 0 || length > maxReply {
-				return 0, nil, fmt.Errorf("a Content-Length of %.20q", value)
+				return 0, nil, fmt.Errorf("its Content-Length is none, or above %d bytes", maxReply)
 			}
 		case "transfer-encoding":
 			chunked = strings.EqualFold(value, "chunked")
@@ -217,7 +217,7 @@ func readChunks(br *bufio.Reader) (body []byte, err error) {
 		size, _, _ := strings.Cut(line, ";")
 		n, err := strconv.ParseUint(strings.TrimSpace(size), 16, 32)
 		if err != nil || n > maxReply {
-			return nil, fmt.Errorf("a chunk of the length %.20q", size)
+			return nil, fmt.Errorf("the length of a chunk of it is none, or above %d bytes", maxReply)
 		}
 		if n == 0 {
 			return body, nil // what follows the last chunk does not matter
