@@ -95,7 +95,7 @@ func (c *Cluster) hopeless(v *view, w topology.Want) error {
 }
 
 // incurable says whether all that keeps members from serving is what somebody must mend first: names that do not exist,
-// certificates, passwords, a wrong set. A member that was not heard of yet, or is out of reach, may come; one that answers
+// certificates, passwords, a proxy's too, a wrong set. A member that was not heard of yet, or is out of reach, may come; one that answers
 // may come to serve.
 func incurable(d *topology.Description) bool {
 	found := false
@@ -117,7 +117,7 @@ func lasting(err error) bool {
 	switch {
 	case !ok || mongoerr.IsCanceled(err):
 		return false
-	case mongoerr.IsAuth(err) || mongoerr.IsConfig(err) || notFound(err) || conn.IsForeign(err):
+	case mongoerr.IsAuth(err) || mongoerr.IsConfig(err) || notFound(err) || conn.IsForeign(err) || conn.IsProxyRefusal(err):
 		return true
 	}
 	return e.Stage == mongoerr.StageTLS && !mongoerr.HasLabel(err, mongoerr.LabelSystemOverloaded)

@@ -31,7 +31,7 @@ func Open(ctx context.Context, addr string, o *Options) (*Conn, error) {
 	defer l.end()
 	nc, err := dial(l.ctx, addr, o)
 	if err != nil {
-		return nil, o.diagnosed(l.ctx, addr, err)
+		return nil, o.behindProxy(addr, o.diagnosed(l.ctx, addr, err))
 	}
 	o.reached(mongoerr.StageHandshake)
 	c := newConn(nc, addr)
@@ -43,7 +43,7 @@ func Open(ctx context.Context, addr string, o *Options) (*Conn, error) {
 	}
 	if err := c.greet(l, o, a); err != nil {
 		c.Close()
-		return nil, o.diagnosed(l.ctx, addr, err)
+		return nil, o.behindProxy(addr, o.diagnosed(l.ctx, addr, err))
 	}
 	c.phase = ""
 	return c, nil
@@ -63,10 +63,7 @@ func dial(ctx context.Context, addr string, o *Options) (net.Conn, error) {
 	if err != nil {
 		return nil, dialError(ctx, addr, err)
 	}
-	network := "tcp"
-	if strings.HasSuffix(to, ".sock") || strings.Contains(to, "/") {
-		network = "unix"
-	}
+	network := networkOf(to)
 	open := dialer.DialContext
 	if o.Dial != nil {
 		open = o.dialed
@@ -90,6 +87,14 @@ func dial(ctx context.Context, addr string, o *Options) (net.Conn, error) {
 	}
 	o.reached(mongoerr.StageTLS)
 	return secure(ctx, nc, addr, tls, o.Revocation)
+}
+
+// networkOf is "unix" for the path of a socket, which holds a slash, as no host does.
+func networkOf(addr string) string {
+	if strings.HasSuffix(addr, ".sock") || strings.Contains(addr, "/") {
+		return "unix"
+	}
+	return "tcp"
 }
 
 // dialed is a connection of the Dial function, whose panic is an error as its other failures are: it may run on a

@@ -176,6 +176,9 @@ func tlsTrouble(e *mongoerr.Error, cause string) string {
 	return line
 }
 
+// isLimit says whether a cause names the limit that ran out, and nothing else.
+func isLimit(cause string) bool { return strings.Contains(cause, "ran out") }
+
 // Short is the heart of an error: its innermost cause, one line.
 func Short(err error) string {
 	var around *mongoerr.Error // the innermost
@@ -201,7 +204,8 @@ func Short(err error) string {
 	case around == nil || around.Message == "":
 	case around.Stage == mongoerr.StageTLS:
 		return tlsTrouble(around, line)
-	case around.Stage == mongoerr.StageProxy: // the cause alone would be taken for the member's
+	case around.Stage == mongoerr.StageProxy, // the cause alone would be taken for the member's
+		around.Stage == mongoerr.StageHandshake && around.TimedOut && isLimit(line): // it does not say what was waited for
 		message, _, _ := strings.Cut(around.Message, "\n")
 		return message + ": " + line
 	}
