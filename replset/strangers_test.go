@@ -45,8 +45,6 @@ func TestGarbageCostsTheConnectionAndOneLogLine(t *testing.T) {
 	random := make([]byte, 4096)
 	_, _ = rand.Read(random)
 	binary.LittleEndian.PutUint32(random, 1<<30)
-	badBSON, start := wire.AppendMsgStart(nil, 1, 0, 0)
-	badBSON = wire.EndMsg(append(badBSON, 12, 0, 0, 0, 0x02, 'a', 0, 99, 0, 0, 0, 0), start)
 	for name, garbage := range map[string][]byte{
 		"random bytes":         random,
 		"http":                 []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
@@ -57,7 +55,6 @@ func TestGarbageCostsTheConnectionAndOneLogLine(t *testing.T) {
 		"compressed":           header(20, wire.OpCompressed, 1, 2, 3, 4),
 		"unknown flag":         header(26, wire.OpMsg, 4, 0, 0, 0, 0, 5, 0, 0, 0, 0),
 		"no body":              header(20, wire.OpMsg, 0, 0, 0, 0),
-		"ill BSON":             badBSON,
 		"query without a name": header(20, wire.OpQuery, 0, 0, 0, 0),
 	} {
 		var log logBook // and a set for each: much alike is told once
@@ -75,6 +72,32 @@ func TestGarbageCostsTheConnectionAndOneLogLine(t *testing.T) {
 		within(t, 2*time.Second, name+" to be logged", func() bool { return strings.Count(log.String(), "connection dropped") == 1 })
 		dialRaw(t, s, 0, "app").must(t, "admin", bson.D{{Key: "ping", Value: 1}})
 	}
+}
+
+// In a sound frame, what cannot be read is refused and costs nothing else: a client that was given a string in another
+// encoding than UTF-8 learns so.
+func TestUnreadableDocumentsAreRefusedAndTheConnectionGoesOn(t *testing.T) {
+	var log logBook
+	s := Run(t, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	c := dialRaw(t, s, 0, "app")
+	insert := bodySection(t, bson.D{{Key: "insert", Value: "c"}, {Key: "$db", Value: "t"}})
+	latin1 := []byte{17, 0, 0, 0, 2, 's', 0, 5, 0, 0, 0, 'n', 0xe9, 'e', ' ', 0, 0}
+	for name, msg := range map[string][]byte{
+		"string over the end":   message(0, append([]byte{0}, 12, 0, 0, 0, 0x02, 'a', 0, 99, 0, 0, 0, 0)),
+		"Latin-1":               message(0, element("find", 2, "x", []byte{2, 0, 0, 0, 0xe9, 0})),
+		"Latin-1 in a sequence": message(0, insert, sequence(0, "documents", latin1...)),
+	} {
+		if _, err := c.nc.Write(msg); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.receive(); mongoerr.Code(err) != mongoerr.CodeInvalidBSON {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := c.must(t, "t", bson.D{{Key: "count", Value: "c"}}).Lookup("n").AsInt64(); n != 0 {
+			t.Errorf("%s: %d documents", name, n)
+		}
+	}
+	within(t, 2*time.Second, "a line in the log", func() bool { return strings.Contains(log.String(), "a message was refused") })
 }
 
 func TestHeaderAloneMakesNobodyAllocate(t *testing.T) {

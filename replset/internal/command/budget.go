@@ -14,9 +14,10 @@ import (
 const (
 	smallMessage  = 64 << 10
 	messageBudget = 2 * wire.MaxMessage
-	// A client that sends slower than this while others wait for room is dropped.
+	// A client that sends slower than this while others wait for room is dropped; and one that sends nothing for so long.
 	firstPatience = 10 * time.Second
 	slowestRate   = 1 << 20 // bytes a second
+	stillPatience = 2 * time.Second
 )
 
 var errTooSlow = errors.New("the message came too slowly while others were waiting for room")
@@ -147,6 +148,7 @@ func (b *budget) wake() {
 func (c *Conn) readLarge(msg []byte, length int) ([]byte, error) {
 	c.share = c.m.messages.begin(length)
 	begun := time.Now()
+	last := begun // when bytes came
 	limit := firstPatience + time.Duration(length/slowestRate)*time.Second
 	defer c.nc.SetReadDeadline(time.Time{})
 	for len(msg) < length {
@@ -157,6 +159,7 @@ func (c *Conn) readLarge(msg []byte, length int) ([]byte, error) {
 			} else if err := c.share.take(c.ctx, more); err != nil {
 				return nil, err
 			}
+			last = time.Now() // it may have had to wait
 			msg = append(msg, make([]byte, more)...)[:len(msg)]
 		}
 		// In turns, to see whether others wait. Whoever ends the connection does so after it has cancelled the context.
@@ -166,10 +169,13 @@ func (c *Conn) readLarge(msg []byte, length int) ([]byte, error) {
 		}
 		n, err := c.br.Read(msg[len(msg):min(cap(msg), length)])
 		msg = msg[:len(msg)+n]
+		if n > 0 {
+			last = time.Now()
+		}
 		switch {
 		case err != nil && !isTimeout(err):
 			return nil, cutShort(err)
-		case time.Since(begun) > limit && c.m.messages.crowded():
+		case (time.Since(begun) > limit || time.Since(last) > stillPatience) && c.m.messages.crowded():
 			return nil, errTooSlow
 		}
 	}

@@ -1,10 +1,12 @@
 package command
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -115,6 +117,41 @@ func TestWaitingForRoomEndsWithTheContext(t *testing.T) {
 		}
 		o.end()
 		a.end()
+	})
+}
+
+// A client that stops in the middle of a large message may do so for as long as it harms nobody. When another waits for
+// room, it is dropped soon.
+func TestHalfALargeMessageIsGivenUpForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer near.Close()
+		defer far.Close()
+		m := &Member{}
+		c := &Conn{m: m, nc: far, br: bufio.NewReader(far), ctx: t.Context()}
+		read := make(chan error, 1)
+		go func() {
+			_, err := c.readLarge(make([]byte, wire.HeaderLen), wire.MaxMessage)
+			read <- err
+		}()
+		if _, err := near.Write(make([]byte, 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		other := m.messages.begin(2 * messageBudget)
+		begun := time.Now()
+		waits := taking(t.Context(), other, messageBudget)
+		if ok, _ := waits(); ok {
+			t.Fatal("there was room")
+		}
+		if err := <-read; !errors.Is(err, errTooSlow) {
+			t.Errorf("the half message ends with %v", err)
+		}
+		c.free()
+		if ok, err := waits(); !ok || err != nil || time.Since(begun) > 2*time.Second {
+			t.Errorf("after %v there is room: %v, %v", time.Since(begun), ok, err)
+		}
+		other.end()
 	})
 }
 

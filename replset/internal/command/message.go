@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -43,14 +44,14 @@ func (c *Conn) parseMsg(msg []byte) (*Request, envelope, error) {
 	}
 	env := envelope{responseTo: p.RequestID, silent: p.Flags&wire.MoreToCome != 0, exhaust: p.Flags&wire.ExhaustAllowed != 0}
 	if err := p.Body.Validate(); err != nil {
-		return nil, env, fmt.Errorf("%w: body: %w", wire.ErrMalformed, err)
+		return c.unreadable("the command", err), env, nil
 	}
 	r := &Request{Body: p.Body, Conn: c, Name: firstKey(p.Body)}
 	r.DB, _ = p.Body.Lookup("$db").StringValueOK()
 	for _, s := range p.Sequences {
 		for i, d := range s.Docs {
 			if err := d.Validate(); err != nil {
-				return nil, env, fmt.Errorf("%w: document %d of %s: %w", wire.ErrMalformed, i, s.ID, err)
+				return c.unreadable(fmt.Sprintf("document %d of %s", i, s.ID), err), env, nil
 			}
 		}
 		if r.Docs == nil {
@@ -69,7 +70,7 @@ func (c *Conn) parseQuery(msg []byte) (*Request, envelope, error) {
 	}
 	env := envelope{responseTo: q.RequestID, query: true}
 	if err := q.Query.Validate(); err != nil {
-		return nil, env, fmt.Errorf("%w: query: %w", wire.ErrMalformed, err)
+		return c.unreadable("the query", err), env, nil
 	}
 	db, coll, _ := strings.Cut(q.Collection, ".")
 	body := q.Query
@@ -85,6 +86,13 @@ func (c *Conn) parseQuery(msg []byte) (*Request, envelope, error) {
 	r := &Request{Body: body, Conn: c, Name: firstKey(body), DB: db}
 	env.find = coll != "$cmd"
 	return r, env, nil
+}
+
+// unreadable is a message whose frame is sound, with BSON in it that is not, or strings that are not UTF-8: it is refused,
+// and the connection goes on. A server takes such strings as they are.
+func (c *Conn) unreadable(what string, err error) *Request {
+	c.m.complain(slog.LevelWarn, "a message was refused", err.Error(), c.nc.RemoteAddr(), "connection", c.ID, "error", err)
+	return &Request{Body: bson.Raw{5, 0, 0, 0, 0}, Conn: c, invalid: mongoerr.Server(mongoerr.CodeInvalidBSON, "%s is no valid BSON: %v", what, err)}
 }
 
 func withReadPreference(body bson.Raw, pref bson.RawValue) bson.Raw {

@@ -66,6 +66,7 @@ type Request struct {
 	MaxTimeMS      int64    // 0: no limit
 
 	ctx      context.Context
+	invalid  *mongoerr.Error // what is wrong with the whole
 	refused  *mongoerr.Error // what is wrong with a hello's client metadata
 	told     *topology       // what a hello has just answered
 	served   *Member         // who ran it, if it was not the member that has the connection

@@ -30,6 +30,9 @@ type routersCursor struct {
 
 // run runs the request, at a router wherever that has it run.
 func (c *Conn) run(r *Request) reply {
+	if r.invalid != nil {
+		return refuse(r.invalid)
+	}
 	if c.m.opt.Router == nil {
 		return c.serving(r).run(r)
 	}
