@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
@@ -27,8 +26,8 @@ type batches struct {
 	db       string
 	id       int64       // 0: the server has no more
 	decoder  *bson.Batch // of the documents, whose strings share memory across batches
-	batch    []byte
-	rest     []byte // the elements of batch not yet returned
+	batch    []byte      // the elements of the batch at hand
+	rest     []byte      // the elements of batch not yet returned
 	doc      bson.Raw
 	comment  []byte // the element to send with getMore, nil if none
 	closed   bool
@@ -54,11 +53,11 @@ func (b *batches) setComment(c *cmd, comment any) {
 func (b *batches) open(ctx context.Context, c *cmd, op *operation.Op) error {
 	op.Decode = func(reply bson.Raw, r operation.Result) error {
 		b.server = r.Server
-		if err := b.take(reply, "firstBatch"); err != nil {
-			return err
-		}
+		cur, err := readCursor(reply, b.h.db)
+		b.db, b.coll = cur.db, cur.coll
+		b.take(cur)
 		if b.id == 0 {
-			return nil
+			return err
 		}
 		if r.Session != nil {
 			r.Session.Keep()
@@ -66,37 +65,25 @@ func (b *batches) open(ctx context.Context, c *cmd, op *operation.Op) error {
 		}
 		r.Line.Hold()
 		b.line = r.Line
-		return nil
+		return err
 	}
 	if err := b.h.run(ctx, c, op); err != nil {
+		b.close(ctx) // the reply may be malformed and the cursor open all the same
 		return err
 	}
 	b.finish(ctx)
 	return nil
 }
 
-// take reads a reply's cursor document. The bytes are copied: those of the reply belong to the connection.
-func (b *batches) take(reply bson.Raw, field string) error {
-	cur, ok := reply.Lookup("cursor").DocumentOK()
-	if !ok {
-		return decodeError(b.op, b.h.ns(), b.server, errors.New("it holds no cursor document"))
-	}
-	id, ok := cur.Lookup("id").AsInt64OK()
-	arr, ok2 := cur.Lookup(field).ArrayOK()
-	if !ok || !ok2 {
-		return decodeError(b.op, b.h.ns(), b.server, errors.New("its cursor has no id or no "+field))
-	}
-	b.id = id
-	if ns, ok := cur.Lookup("ns").StringValueOK(); ok && ns != "" {
-		b.db, b.coll, _ = strings.Cut(ns, ".")
-	}
+// take takes a batch. The bytes are copied: those of the reply belong to the connection.
+func (b *batches) take(cur cursorReply) {
+	b.id = cur.id
 	if b.h.set.bson.Strings == bson.StringsAliased {
 		b.batch = nil // documents that were decoded share its bytes
 	}
-	b.batch = append(b.batch[:0], arr...)
-	b.rest = elements(b.batch)
-	b.received += int64(countDocs(b.rest))
-	return nil
+	b.batch = append(b.batch[:0], cur.docs...)
+	b.rest = b.batch
+	b.received += int64(cur.count)
 }
 
 // next returns the next document, nil at the end or where a tailable cursor has none yet.
@@ -134,7 +121,13 @@ func (b *batches) more(ctx context.Context) error {
 	c.millis("maxTimeMS", b.maxAwait)
 	c.b = append(c.b, b.comment...)
 	op := b.follow(c)
-	op.Decode = func(reply bson.Raw, _ operation.Result) error { return b.take(reply, "nextBatch") }
+	op.Decode = func(reply bson.Raw, _ operation.Result) error {
+		cur, err := readMore(reply, b.id)
+		if err == nil {
+			b.take(cur)
+		}
+		return err
+	}
 	if err := b.h.run(ctx, c, op); err != nil {
 		late := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 		if mongoerr.IsNetwork(err) && !late || mongoerr.Code(err) == mongoerr.CodeCursorNotFound {
@@ -235,15 +228,6 @@ func (b *batches) close(ctx context.Context) {
 	b.rest, b.doc = nil, nil
 }
 
-// firstBatch is the first batch's elements, as bytes of the reply.
-func firstBatch(reply bson.Raw) ([]byte, error) {
-	arr, ok := reply.Lookup("cursor", "firstBatch").ArrayOK()
-	if !ok {
-		return nil, errors.New("it holds no cursor with a first batch")
-	}
-	return elements(arr), nil
-}
-
 // elements is the array's elements without its length; the zero byte at the end stays.
 func elements(arr []byte) []byte {
 	if len(arr) < 5 {
@@ -263,14 +247,14 @@ func nextDoc(b []byte) (doc bson.Raw, rest []byte, err error) {
 	}
 	b, t := b[min(end+1, len(b)):], bson.Type(b[0])
 	if t != bson.TypeEmbeddedDocument {
-		return nil, nil, errors.New("its batch holds a " + t.String() + " where a document belongs")
+		return nil, nil, errors.New("of type " + t.String())
 	}
 	if len(b) < 5 {
-		return nil, nil, errors.New("its batch ends within a document")
+		return nil, nil, errors.New("cut short")
 	}
 	n := int64(binary.LittleEndian.Uint32(b))
 	if n < 5 || n > int64(len(b)) {
-		return nil, nil, errors.New("its batch holds a document of a wrong length")
+		return nil, nil, errors.New("of a wrong length")
 	}
 	return bson.Raw(b[:n:n]), b[n:], nil
 }

@@ -68,7 +68,17 @@ func (d *Database) listCollections(ctx context.Context, filter any, nameOnly boo
 	if err := b.open(ctx, c, d.at().list(c, route{o.ReadPreference, o.Pin, o.Selector})); err != nil {
 		return nil, err
 	}
-	return (&Cursor[CollectionInfo]{b: b}).All(ctx)
+	cur, infos := &Cursor[CollectionInfo]{b: b}, []CollectionInfo{}
+	for info, err := range cur.Each(ctx) {
+		if err == nil {
+			err = nameFault(cur.Raw(), "cursor: collection "+index(len(infos)))
+		}
+		if err != nil {
+			return nil, malformed(c.name, c.ns, b.server, err)
+		}
+		infos = append(infos, info)
+	}
+	return infos, nil
 }
 
 // CreateCollectionOptions are the options of CreateCollection; zero fields are not sent.

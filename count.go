@@ -2,7 +2,6 @@ package sextant
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
@@ -55,17 +54,16 @@ func (h *handle) countDocuments(ctx context.Context, filter any, o *CountOptions
 	c.rawData = o.RawData
 	op := h.read(c, route{o.ReadPreference, o.Pin, o.Selector})
 	var n int64
-	op.Decode = func(reply bson.Raw, r operation.Result) error {
-		rest, err := firstBatch(reply)
+	op.Decode = func(reply bson.Raw, _ operation.Result) error {
+		cur, err := readCursor(reply, h.db)
 		if err != nil {
-			return decodeError(c.name, c.ns, r.Server, err)
+			return err
 		}
-		doc, _, err := nextDoc(rest) // no document: nothing matched
-		if err != nil {
-			return decodeError(c.name, c.ns, r.Server, err)
+		n = 0
+		if doc, _, _ := nextDoc(cur.docs); doc != nil { // no document: nothing matched
+			n, err = count(doc, "n", "cursor.firstBatch.0.n")
 		}
-		n = count(doc, "n")
-		return nil
+		return err
 	}
 	err := h.run(ctx, c, op)
 	return n, err
@@ -112,12 +110,9 @@ func (c *Collection[T]) EstimatedDocumentCount(ctx context.Context, opts ...Esti
 	cm.rawData = o.RawData
 	op := c.at().read(cm, route{o.ReadPreference, o.Pin, o.Selector})
 	var n int64
-	op.Decode = func(reply bson.Raw, r operation.Result) error {
-		var ok bool
-		if n, ok = reply.Lookup("n").AsInt64OK(); !ok {
-			return decodeError(cm.name, cm.ns, r.Server, errors.New("it holds no number n"))
-		}
-		return nil
+	op.Decode = func(reply bson.Raw, _ operation.Result) (err error) {
+		n, err = count(reply, "n", "n")
+		return err
 	}
 	err = c.at().run(ctx, cm, op)
 	return n, err

@@ -2,11 +2,11 @@ package sextant
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/internal/operation"
+	"github.com/sextantdb/sextant/mongoerr"
 	"github.com/sextantdb/sextant/readpref"
 )
 
@@ -64,10 +64,11 @@ func (cl *Client) listDatabases(ctx context.Context, filter any, nameOnly bool, 
 	op := h.list(c, route{o.ReadPreference, o.Pin, o.Selector})
 	res := &ListDatabasesResult{Databases: []DatabaseInfo{}}
 	op.Decode = func(reply bson.Raw, r operation.Result) error {
-		if err := res.decode(reply); err != nil {
-			return decodeError(c.name, c.ns, r.Server, err)
+		err := res.decode(reply)
+		if _, odd := err.(*mongoerr.MalformedReply); odd || err == nil {
+			return err
 		}
-		return nil
+		return decodeError(c.name, c.ns, r.Server, err)
 	}
 	if err := h.run(ctx, c, op); err != nil {
 		return nil, err
@@ -76,19 +77,34 @@ func (cl *Client) listDatabases(ctx context.Context, filter any, nameOnly bool, 
 }
 
 func (r *ListDatabasesResult) decode(reply bson.Raw) error {
-	arr, ok := reply.Lookup("databases").ArrayOK()
-	if !ok {
-		return errors.New("it holds no array of databases")
+	arr, err := list(reply, "databases")
+	if err != nil {
+		return err
 	}
 	for i, v := range arr.All() {
+		path := "databases." + index(i)
+		doc, ok := v.DocumentOK()
+		if !ok {
+			return mongoerr.Malformed(path, v, "a document")
+		}
+		if err := nameFault(doc, path); err != nil {
+			return err
+		}
+		if doc.Lookup("sizeOnDisk").Type != 0 { // not with the names alone
+			if _, err := count(doc, "sizeOnDisk", path+".sizeOnDisk"); err != nil {
+				return err
+			}
+		}
 		var d DatabaseInfo
 		if err := v.Unmarshal(&d); err != nil {
 			return fmt.Errorf("database %d: %w", i, err)
 		}
 		r.Databases = append(r.Databases, d)
 	}
-	r.TotalSize = count(reply, "totalSize")
-	return nil
+	if reply.Lookup("totalSize").Type != 0 {
+		r.TotalSize, err = count(reply, "totalSize", "totalSize")
+	}
+	return err
 }
 
 // list is the Op of a listing. Listings go to the primary unless the call says otherwise (specifications "enumerate

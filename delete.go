@@ -64,6 +64,7 @@ func (h *handle) delete(ctx context.Context, filter any, limit int32, o *DeleteO
 	if o.Hint != nil && !h.acknowledged() { // else the server tells
 		c.demand(op, "the option hint", wire44)
 	}
+	op.Statements = 1
 	res := &DeleteResult{Acknowledged: h.acknowledged()}
 	op.Decode = res.decode
 	err := h.run(ctx, c, op)
@@ -74,6 +75,6 @@ func (h *handle) delete(ctx context.Context, filter any, limit int32, o *DeleteO
 }
 
 func (r *DeleteResult) decode(reply bson.Raw, _ operation.Result) error {
-	r.DeletedCount = count(reply, "n")
+	r.DeletedCount = judged(reply, "n")
 	return nil
 }

@@ -2,7 +2,6 @@ package sextant
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
@@ -43,9 +42,9 @@ func Distinct[V, T any](ctx context.Context, c *Collection[T], field string, fil
 	op := c.at().read(cm, route{o.ReadPreference, o.Pin, o.Selector})
 	out := []V{}
 	op.Decode = func(reply bson.Raw, r operation.Result) (err error) {
-		values, ok := reply.Lookup("values").ArrayOK()
-		if !ok {
-			return decodeError(cm.name, cm.ns, r.Server, errors.New("it holds no array of values"))
+		values, err := list(reply, "values")
+		if err != nil {
+			return err
 		}
 		if out, err = decodeValues[V](c.at().set.bson, values); err != nil {
 			return decodeError(cm.name, cm.ns, r.Server, err)

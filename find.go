@@ -92,14 +92,11 @@ func (c *Collection[T]) FindOne(ctx context.Context, filter any, opts ...FindOne
 	op := c.at().read(cm, full.route())
 	found := false
 	op.Decode = func(reply bson.Raw, r operation.Result) error {
-		rest, err := firstBatch(reply)
+		cur, err := readCursor(reply, c.at().db)
 		if err != nil {
-			return decodeError(cm.name, cm.ns, r.Server, err)
+			return err
 		}
-		doc, _, err := nextDoc(rest)
-		if err != nil {
-			return decodeError(cm.name, cm.ns, r.Server, err)
-		}
+		doc, _, _ := nextDoc(cur.docs)
 		if doc == nil {
 			return nil
 		}

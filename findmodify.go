@@ -6,6 +6,7 @@ import (
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/internal/operation"
+	"github.com/sextantdb/sextant/mongoerr"
 )
 
 // ReturnDocument says which state of the document FindOneAndUpdate and FindOneAndReplace return.
@@ -142,9 +143,9 @@ func findAndModify[T any](ctx context.Context, col *Collection[T], m *modificati
 	var out T
 	found := false
 	op.Decode = func(reply bson.Raw, r operation.Result) (err error) {
-		doc, ok := reply.Lookup("value").DocumentOK()
-		if !ok { // null: nothing matched
-			return nil
+		doc, err := modified(reply)
+		if doc == nil {
+			return err
 		}
 		found = true
 		return decodeInto(h.set.bson, doc, &out, c.name, c.ns, r.Server)
@@ -157,4 +158,19 @@ func findAndModify[T any](ctx context.Context, col *Collection[T], m *modificati
 		err = ErrNoDocuments
 	}
 	return out, err
+}
+
+// modified is the document that findAndModify returns, nil if there is none: if nothing matched, or if an upsert inserted
+// what has no version from before. Servers then send null. Without a value it is believed if lastErrorObject says the same.
+func modified(reply bson.Raw) (bson.Raw, error) {
+	v := reply.Lookup("value")
+	if doc, ok := v.DocumentOK(); ok {
+		return doc, nil
+	}
+	n, counted := reply.Lookup("lastErrorObject", "n").AsInt64OK()
+	none := counted && n == 0 || reply.Lookup("lastErrorObject", "upserted").Type != 0
+	if v.Type == bson.TypeNull || v.Type == 0 && none {
+		return nil, nil
+	}
+	return nil, mongoerr.Malformed("value", v, "a document or null")
 }

@@ -197,6 +197,9 @@ func (c *Collection[T]) ListIndexes(ctx context.Context, opts ...ListIndexesOpti
 	}
 	infos := make([]IndexInfo, len(raws))
 	for i, raw := range raws {
+		if err := indexFault(raw, i); err != nil {
+			return nil, malformed(cm.name, cm.ns, b.server, err)
+		}
 		var f indexFields
 		if err := bson.Unmarshal(raw, &f); err != nil {
 			return nil, decodeError(cm.name, cm.ns, b.server, err)
@@ -204,6 +207,15 @@ func (c *Collection[T]) ListIndexes(ctx context.Context, opts ...ListIndexesOpti
 		infos[i] = IndexInfo{f.Name, f.Key, f.Unique, f.Sparse, f.Hidden, f.ExpireAfterSeconds, raw}
 	}
 	return infos, nil
+}
+
+// indexFault says what an index's document lacks.
+func indexFault(raw bson.Raw, i int) error {
+	path := "cursor: index " + index(i)
+	if v := raw.Lookup("key"); v.Type != bson.TypeEmbeddedDocument {
+		return mongoerr.Malformed(path+".key", v, "a document")
+	}
+	return nameFault(raw, path)
 }
 
 // DropIndexesOptions are the options of DropIndex and DropIndexes; zero fields are not sent.

@@ -145,6 +145,7 @@ func (b *inserts) send(ctx context.Context, first int) (took int, err error) {
 	op := b.h.write(c, true)
 	op.Sequence = func(dst []byte, t operation.Target) (_ []byte, err error) {
 		dst, took, err = b.fill(dst, first, t)
+		op.Statements = took
 		return dst, err
 	}
 	err = b.h.run(ctx, c, op)

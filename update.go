@@ -121,6 +121,7 @@ func (h *handle) update(ctx context.Context, s *statement) (*UpdateResult, error
 	if s.o.Hint != nil && !h.acknowledged() { // else the server tells
 		c.demand(op, "the option hint", wire42)
 	}
+	op.Statements = 1
 	res := &UpdateResult{Acknowledged: h.acknowledged()}
 	op.Decode = func(reply bson.Raw, _ operation.Result) error { return res.decode(reply, h.set.bson) }
 	err := h.run(ctx, c, op)
@@ -131,8 +132,8 @@ func (h *handle) update(ctx context.Context, s *statement) (*UpdateResult, error
 }
 
 func (r *UpdateResult) decode(reply bson.Raw, o bson.Options) error {
-	r.MatchedCount = count(reply, "n")
-	r.ModifiedCount = count(reply, "nModified")
+	r.MatchedCount = judged(reply, "n")
+	r.ModifiedCount = judged(reply, "nModified")
 	upserted, _ := reply.Lookup("upserted").ArrayOK()
 	for _, v := range upserted.All() {
 		if d, ok := v.DocumentOK(); ok {

@@ -36,7 +36,7 @@ const (
 	StageWrite     Stage = "write"     // sending the command
 	StageRead      Stage = "read"      // waiting for the reply, or reading it
 	StageServer    Stage = "server"    // the server answered with an error
-	StageDecode    Stage = "decode"    // a reply could not become the wanted Go value
+	StageDecode    Stage = "decode"    // a reply could not become the wanted Go value, or is a MalformedReply
 )
 
 // Sentinels. They are compared with errors.Is; an Error may carry one as its Cause.

@@ -136,8 +136,12 @@ func (c *call) send(ctx context.Context, s *cluster.Server, pc *pool.Conn, msg [
 		return wireReply{}, err
 	}
 	r := wireReply{body: m.Body}
-	failed := r.scan(&c.x.sessions)
-	if failed == nil {
+	good := r.scan(&c.x.sessions) && c.op.Statements == 0
+	var failed *mongoerr.Error
+	if !good {
+		failed = verdict(m.Body, c.op)
+	}
+	if failed == nil && (c.op.Kind != Write || m.Body.Validate() == nil) { // behind what is no BSON a failure may be hidden
 		watch.end(ctx, m.Body, nil)
 		return r, nil
 	}
@@ -149,7 +153,7 @@ func (c *call) send(ctx context.Context, s *cluster.Server, pc *pool.Conn, msg [
 		return wireReply{}, err
 	}
 	e := c.decorate(failed, pc.Address())
-	if isOne(m.Body.Lookup("ok")) {
+	if okay, _, _ := okIn(m.Body); okay == yes {
 		watch.end(ctx, m.Body, nil) // for command monitoring, ok: 1 is a success, whatever the writes did
 	} else {
 		watch.end(ctx, nil, e)
@@ -218,13 +222,13 @@ type memberFailure struct{ cause error }
 func (f memberFailure) Error() string { return f.cause.Error() }
 func (f memberFailure) Timeout() bool { return mongoerr.IsTimeout(f.cause) }
 
-// scan reads a reply once: cluster time, operation time, and whether it is an error. The error holds a copy.
-func (r *wireReply) scan(s *sessions) *mongoerr.Error {
+// scan reads a reply once: cluster time, operation time, and whether it says ok and tells of no failures.
+func (r *wireReply) scan(s *sessions) (good bool) {
 	ok, parts := false, false
 	for key, v := range r.body.All() {
 		switch key {
 		case "ok":
-			ok = isOne(v)
+			ok = answerOf(v) == yes
 		case "writeErrors", "writeConcernError":
 			parts = true
 		case "$clusterTime":
@@ -235,18 +239,7 @@ func (r *wireReply) scan(s *sessions) *mongoerr.Error {
 			r.operationTime.T, r.operationTime.I, _ = v.TimestampOK()
 		}
 	}
-	if ok && !parts {
-		return nil
-	}
-	return mongoerr.FromReply(append(bson.Raw(nil), r.body...))
-}
-
-func isOne(v bson.RawValue) bool {
-	if b, ok := v.BooleanOK(); ok {
-		return b
-	}
-	f, ok := v.AsFloat64OK()
-	return ok && f == 1
+	return ok && !parts
 }
 
 func (c *call) decode(r wireReply, pc *pool.Conn, t Target, l *Line) error {
@@ -260,8 +253,11 @@ func (c *call) decode(r wireReply, pc *pool.Conn, t Target, l *Line) error {
 	if err == nil {
 		return nil
 	}
-	if _, ok := err.(*mongoerr.Error); ok {
+	switch e := err.(type) {
+	case *mongoerr.Error:
 		return err
+	case *mongoerr.MalformedReply:
+		return c.decorate(broken(e, r.body, c.op), t.Addr)
 	}
 	return c.decorate(mongoerr.Wrap(mongoerr.StageDecode, err, "the reply could not be decoded"), t.Addr)
 }

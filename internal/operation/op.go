@@ -52,6 +52,10 @@ type Op struct {
 	// Sequence appends whole kind 1 sections behind the body (wire.AppendSequenceStart). Nil: none.
 	Sequence func(dst []byte, t Target) ([]byte, error)
 
+	// Statements is how many writes insert, update and delete were sent with; Sequence may set it. What the reply says of
+	// writes is held against it. 0: the command is none of these, or nobody knows.
+	Statements int
+
 	ReadPref     *readpref.ReadPref // nil: primary
 	ReadConcern  *concern.Read      // nil: not sent
 	WriteConcern *concern.Write     // nil: not sent; unacknowledged: the call returns when the command is sent
@@ -61,13 +65,16 @@ type Op struct {
 	// then carries a transaction number, so that the server does it once.
 	Retryable bool
 
-	Line     *Line                                // go over this connection and no other; nil: any
-	Pin      *cluster.Pin                         // go where it is; ReadPref is then that of the pin; nil: none
-	Address  string                               // this member or none (getMore, killCursors)
-	Selector func([]event.Member) []event.Member  // picks among suitable members, before the latency window; nil: all
-	Session  *session.Session                     // nil: a session is taken for this call
-	outside  bool                                 // of any session: the command that ends sessions
-	Decode   func(reply bson.Raw, r Result) error // bytes are valid during the call only; not called for errors or unacknowledged writes
+	Line     *Line                               // go over this connection and no other; nil: any
+	Pin      *cluster.Pin                        // go where it is; ReadPref is then that of the pin; nil: none
+	Address  string                              // this member or none (getMore, killCursors)
+	Selector func([]event.Member) []event.Member // picks among suitable members, before the latency window; nil: all
+	Session  *session.Session                    // nil: a session is taken for this call
+	outside  bool                                // of any session: the command that ends sessions
+
+	// Decode reads the reply, whose bytes are valid during the call only. It is not called for errors and unacknowledged
+	// writes. A *mongoerr.MalformedReply becomes the error that says so.
+	Decode func(reply bson.Raw, r Result) error
 }
 
 // Result is what Decode is told beside the reply.

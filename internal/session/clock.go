@@ -10,11 +10,16 @@ type Clock struct {
 }
 
 // Advance takes a reply's $clusterTime document if it is later than what is known, and says whether it was.
-// A document without a timestamp, or a malformed one, is passed over.
+// A document without a timestamp, or with a signature that is none, or a malformed one, is passed over.
 func (c *Clock) Advance(clusterTime bson.Raw) bool {
 	t, i, ok := clusterTime.Lookup("clusterTime").TimestampOK()
 	if !ok {
 		return false
+	}
+	if signature := clusterTime.Lookup("signature"); signature.Type != 0 {
+		if _, ok := signature.DocumentOK(); !ok {
+			return false // other members would refuse every command that carries it
+		}
 	}
 	now := uint64(t)<<32 | uint64(i)
 	if now <= c.time || clusterTime.Validate() != nil { // malformed, it would spoil every command from now on

@@ -146,7 +146,8 @@ func TestDrainNamesUsedSessionsInBatches(t *testing.T) {
 func clusterTime(t, i uint32) bson.Raw {
 	doc, start := bson.BeginDocument(nil)
 	doc = bson.AppendTimestamp(doc, "clusterTime", t, i)
-	doc = bson.AppendInt32(doc, "signature", int32(i))
+	doc, signature := bson.BeginDocumentElement(doc, "signature")
+	doc = bson.EndDocument(bson.AppendInt32(doc, "keyId", int32(i)), signature)
 	return bson.EndDocument(doc, start)
 }
 
