@@ -1,6 +1,7 @@
 package replset
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -119,6 +120,8 @@ func TestDiagnosticCommands(t *testing.T) {
 		{"admin", bson.D{{Key: "setFeatureCompatibilityVersion", Value: "8.0"}, {Key: "confirm", Value: true}}, "ok", 1.0},
 		{"admin", bson.D{{Key: "serverStatus", Value: 1}}, "opcounters.insert", int64(1)},
 		{"admin", bson.D{{Key: "fsync", Value: 1}}, "numFiles", int32(1)},
+		{"shop", bson.D{{Key: "compact", Value: "things"}}, "bytesFreed", int64(0)},
+		{"shop", bson.D{{Key: "planCacheClear", Value: "things"}}, "ok", 1.0},
 	} {
 		reply := c.must(t, step.db, step.cmd)
 		if got := reply.Lookup(strings.Split(step.path, ".")...); !sameValue(got, step.want) {
@@ -139,6 +142,10 @@ func TestDiagnosticCommands(t *testing.T) {
 		{"admin", bson.D{{Key: "setFeatureCompatibilityVersion", Value: "8.0"}}, 7369100},
 		{"admin", bson.D{{Key: "setFeatureCompatibilityVersion", Value: "7.0"}, {Key: "confirm", Value: true}}, mongoerr.CodeNotImplemented},
 		{"admin", bson.D{{Key: "killOp", Value: 1}}, mongoerr.CodeNoSuchKey},
+		{"shop", bson.D{{Key: "compact", Value: "nothing"}}, mongoerr.CodeNamespaceNotFound},
+		{"shop", bson.D{{Key: "reIndex", Value: "things"}}, mongoerr.CodeIllegalOperation},
+		{"shop", bson.D{{Key: "dbHash", Value: 1}, {Key: "collections", Value: bson.A{1}}}, mongoerr.CodeTypeMismatch},
+		{"shop", bson.D{{Key: "createIndexes", Value: "things"}, {Key: "indexes", Value: bson.A{bson.D{{Key: "name", Value: "wide"}, {Key: "key", Value: wide(33)}}}}}, 13103},
 		{"admin", bson.D{{Key: "killOp", Value: 1}, {Key: "op", Value: "x"}}, mongoerr.CodeTypeMismatch},
 		{"shop", bson.D{{Key: "killOp", Value: 1}, {Key: "op", Value: 1}}, mongoerr.CodeUnauthorized},
 		{"shop", bson.D{{Key: "count", Value: "things"}, {Key: "filter", Value: bson.D{}}}, 40415},
@@ -158,4 +165,37 @@ func TestDiagnosticCommands(t *testing.T) {
 func sameValue(got bson.RawValue, want any) bool {
 	var v any
 	return got.Unmarshal(&v) == nil && v == want
+}
+
+// wide is the key of an index of so many fields.
+func wide(n int) (key bson.D) {
+	for i := range n {
+		key = append(key, bson.E{Key: fmt.Sprint("f", i), Value: 1})
+	}
+	return key
+}
+
+func TestMembersWithTheSameDataHashAlike(t *testing.T) {
+	onFakeTime(t, Options{Members: 3}, func(t *testing.T, s *Set) {
+		p := primaryIndex(t, s)
+		c := dialRaw(t, s, p, "app")
+		for _, id := range []int{3, 1, 2} {
+			c.must(t, "t", insert(id, bson.D{{Key: "w", Value: 3}}))
+		}
+		hash := bson.D{{Key: "dbHash", Value: 1}}
+		before := c.must(t, "t", hash).Lookup("md5").StringValue()
+		for i := range s.Members() {
+			if got := dialRaw(t, s, i, "app").must(t, "t", hash).Lookup("md5").StringValue(); got != before {
+				t.Errorf("member %d: %s, the primary: %s", i, got, before)
+			}
+		}
+		c.must(t, "t", insert(4, nil))
+		after := c.must(t, "t", hash)
+		if after.Lookup("md5").StringValue() == before || len(after.Lookup("collections", "c").StringValue()) != 32 {
+			t.Errorf("after another insert: %s, before: %s", after, before)
+		}
+		if only := c.must(t, "t", append(hash, bson.E{Key: "collections", Value: bson.A{"other"}})); only.Lookup("collections").Document().Len() != 0 {
+			t.Errorf("of another collection: %s", only)
+		}
+	})
 }

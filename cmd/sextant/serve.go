@@ -29,7 +29,7 @@ func serveCommand() *cobra.Command {
 	}
 	c.Flags().IntVar(&members, "members", 3, "how many members, 1 to 7")
 	c.Flags().IntVar(&port, "port", 27017, "the first member's port; the others follow it; 0 takes free ones")
-	c.Flags().StringVar(&auth, "auth", "", "demand authentication as `user:password`")
+	c.Flags().StringVar(&auth, "auth", "", "demand authentication as `user:password`; whoever logs in may do everything")
 	c.Flags().StringVar(&dbpath, "dbpath", "", "keep the data in this `folder`, and go on with what is there")
 	c.Flags().StringVar(&version, "version", "8.0", "the server version to claim: 4.0, 4.2, 4.4, 5.0, 6.0, 7.0 or 8.0")
 	c.Flags().IntVar(&balancer, "load-balancer", -1, "the `port` of a load balancer with two services before the set, 0 for a free one")

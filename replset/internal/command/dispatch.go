@@ -19,7 +19,7 @@ func commandTable() map[string]*Spec {
 	table := map[string]*Spec{}
 	for _, family := range [][]Spec{
 		helloCommands, replCommands, sessionCommands, authCommands, userCommands, failPointCommands, diagnosticCommands,
-		writeCommands, readCommands, cursorCommands, catalogCommands, opCommands,
+		writeCommands, readCommands, cursorCommands, catalogCommands, opCommands, upkeepCommands,
 	} {
 		for i := range family {
 			table[family[i].Name] = &family[i]

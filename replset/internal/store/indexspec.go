@@ -182,6 +182,9 @@ func wrongType(field, want string, v bson.RawValue) error {
 	return mongoerr.Server(mongoerr.CodeTypeMismatch, "The field '%s' must be %s, but got %s", field, want, value.TypeName(v.Type))
 }
 
+// mostFields is how many an index may have (manual, limits).
+const mostFields = 32
+
 func parseKey(key bson.Raw) ([]query.IndexField, error) {
 	var fields []query.IndexField
 	for path, v := range key.All() {
@@ -194,8 +197,11 @@ func parseKey(key bson.Raw) ([]query.IndexField, error) {
 		}
 		fields = append(fields, query.IndexField{Path: path, Descending: desc})
 	}
-	if len(fields) == 0 {
+	switch {
+	case len(fields) == 0:
 		return nil, cannotCreate("Index keys cannot be empty.")
+	case len(fields) > mostFields:
+		return nil, mongoerr.Server(13103, "too many compound keys")
 	}
 	return fields, nil
 }
