@@ -57,6 +57,9 @@ func (m *monitor) check() outcome {
 	if err == nil {
 		s, err = topology.ParseHello(m.addr, a.reply, a.rtt, time.Now())
 	}
+	if err == nil {
+		err = m.misled(s)
+	}
 	if err != nil {
 		m.publish(event.HeartbeatEvent{Type: event.HeartbeatFailed, Duration: a.took, Err: err, Awaited: awaited})
 		m.hangUp()
@@ -82,6 +85,7 @@ func (m *monitor) ask(ctx context.Context, awaited bool) (answer, error) {
 			return a, err
 		}
 		m.sock = sock
+		m.dialled, _, _ = opts.Mapped(m.addr)
 		a.reply, a.rtt = sock.Hello(), sock.RTT()
 		return a, nil
 	}
@@ -101,6 +105,22 @@ func (m *monitor) ask(ctx context.Context, awaited bool) (answer, error) {
 		a.rtt = -1
 	}
 	return a, err
+}
+
+// misled is the error of a hello that shows that AddressMap led to another member than the one that was looked for: the set
+// has that one too. Taken for what it is, it would be dropped and, as the others list it, be back with each of their answers.
+// Where a name that the set does not know leads is the user's affair: a seed may have any.
+func (m *monitor) misled(s *topology.Server) error {
+	if m.opts.AddressMap == nil || m.dialled == m.addr {
+		return nil
+	}
+	s.Dialled = m.dialled
+	if s.Me == "" || s.Me == m.addr || !s.Lists(m.addr) {
+		return nil
+	}
+	e := mongoerr.New(mongoerr.StageConfig, "AddressMap has %s dialled at %s, where another member of the set answers, which calls itself %s", m.addr, m.dialled, s.Me)
+	e.Server = m.addr
+	return e
 }
 
 // failed reports a failure. The check is repeated at once after a network error of a member that was known before, but

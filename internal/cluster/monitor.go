@@ -36,6 +36,7 @@ type monitor struct {
 
 	// Of the monitor's goroutine alone.
 	sock      *conn.Conn
+	dialled   string    // where sock leads
 	connID    int64     // of sock, or of the connection being opened
 	version   bson.Raw  // the topologyVersion to await news from; nil: poll
 	ended     time.Time // of the last check

@@ -200,7 +200,7 @@ func (c *change) dispatch(s *Server) {
 		c.whileUnknown(s)
 	case event.Sharded:
 		if s.Kind.Known() && s.Kind != event.Mongos {
-			c.remove(s.Addr, "is "+s.Kind.String()+" in a sharded cluster")
+			c.remove(s.Addr, "is "+s.Kind.String()+" in a sharded cluster"+s.way())
 		}
 	case event.ReplicaSetNoPrimary, event.ReplicaSetWithPrimary:
 		c.inReplicaSet(s)
@@ -223,7 +223,7 @@ func (c *change) whileUnknown(s *Server) {
 			c.next.Kind = event.Single
 			return
 		}
-		c.remove(s.Addr, "is a standalone server, and there are several seeds")
+		c.remove(s.Addr, "is a standalone server, and there are several seeds"+s.way())
 	case event.Mongos:
 		c.next.Kind = event.Sharded
 	case event.RSPrimary, event.RSSecondary, event.RSArbiter, event.RSOther:

@@ -17,9 +17,9 @@ const (
 func (c *change) inReplicaSet(s *Server) {
 	switch s.Kind {
 	case event.Standalone:
-		c.remove(s.Addr, "is a standalone server, not a member of "+c.setWanted())
+		c.remove(s.Addr, "is a standalone server, not a member of "+c.setWanted()+s.way())
 	case event.Mongos:
-		c.remove(s.Addr, "is a mongos, not a member of "+c.setWanted())
+		c.remove(s.Addr, "is a mongos, not a member of "+c.setWanted()+s.way())
 	case event.RSPrimary:
 		c.fromPrimary(s)
 	case event.RSSecondary, event.RSArbiter, event.RSOther:
@@ -51,7 +51,7 @@ func (c *change) ofOtherSet(s *Server) bool {
 	if c.next.SetName == s.SetName {
 		return false
 	}
-	c.remove(s.Addr, "belongs to set "+s.SetName+", not "+c.next.SetName)
+	c.remove(s.Addr, "belongs to set "+s.SetName+", not "+c.next.SetName+s.way())
 	return true
 }
 
@@ -69,7 +69,7 @@ func (c *change) fromMember(s *Server) {
 		c.hint(s)
 	}
 	if s.Me != "" && s.Me != s.Addr {
-		c.remove(s.Addr, "calls itself "+s.Me)
+		c.remove(s.Addr, "calls itself "+s.Me+s.way())
 	}
 }
 
@@ -110,7 +110,7 @@ func (c *change) fromPrimary(s *Server) {
 	}
 	c.addAll(s)
 	for _, other := range slices.Clone(c.next.Servers) {
-		if s.lists(other.Addr) {
+		if s.Lists(other.Addr) {
 			continue
 		}
 		reason := ""
@@ -119,6 +119,7 @@ func (c *change) fromPrimary(s *Server) {
 			if s.Me != "" {
 				reason += ": it calls itself " + s.Me
 			}
+			reason += s.way()
 		}
 		c.remove(other.Addr, reason)
 	}
@@ -159,7 +160,7 @@ func (c *change) staleElection(s *Server) bool {
 
 func setNameError(s *Server, wanted string) error {
 	if s.SetName == "" {
-		return mongoerr.New(mongoerr.StageConfig, "%s is %s without a set name, set %s was asked for", s.Addr, s.Kind, wanted)
+		return mongoerr.New(mongoerr.StageConfig, "%s is %s without a set name, set %s was asked for%s", s.Addr, s.Kind, wanted, s.way())
 	}
-	return mongoerr.New(mongoerr.StageConfig, "%s belongs to set %s, set %s was asked for", s.Addr, s.SetName, wanted)
+	return mongoerr.New(mongoerr.StageConfig, "%s belongs to set %s, set %s was asked for%s", s.Addr, s.SetName, wanted, s.way())
 }

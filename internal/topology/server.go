@@ -47,7 +47,10 @@ func (v TopologyVersion) Before(o TopologyVersion) bool {
 type Server struct {
 	Addr string // as the topology names it: lower case, with port
 	Kind event.Kind
-	Err  error // why it is Unknown; nil if known or not yet checked
+
+	Dialled string // where it was reached, if Config.AddressMap leads elsewhere than to Addr; for reasons
+
+	Err error // why it is Unknown; nil if known or not yet checked
 
 	Me, SetName, Primary      string
 	Hosts, Passives, Arbiters []string
@@ -86,9 +89,17 @@ func (s *Server) failed(err error, tv TopologyVersion, now time.Time) *Server {
 	return u
 }
 
-// lists says whether the server counts the address among the members of its set.
-func (s *Server) lists(addr string) bool {
+// Lists says whether the server counts the address among the members of its set.
+func (s *Server) Lists(addr string) bool {
 	return slices.Contains(s.Hosts, addr) || slices.Contains(s.Passives, addr) || slices.Contains(s.Arbiters, addr)
+}
+
+// way is where the server was dialled, if it was elsewhere, to be added to a reason.
+func (s *Server) way() string {
+	if s.Dialled == "" {
+		return ""
+	}
+	return " (dialled at " + s.Dialled + ", as AddressMap has it)"
 }
 
 // same says whether two descriptions of one server are equal for the purpose of events (SDAM, "Server Description
