@@ -25,6 +25,7 @@ type aggregate struct {
 	explain   bool
 	now       time.Time
 	wrote     store.OpTime // by $out or $merge
+	meter     *query.Meter // of all that the cursor does
 }
 
 // runAggregate runs a pipeline. Not done: $changeStream, $geoNear, $search;
@@ -52,11 +53,14 @@ func runAggregate(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 	if w := p.Writes(); w != nil && r.ReadConcern.Level == "linearizable" {
 		return nil, mongoerr.Server(mongoerr.CodeInvalidOptions, "Aggregation stage that writes cannot run with a readConcern other than 'local', 'available' or 'majority'. Current readConcern: linearizable")
 	}
+	if p.Writes() == nil {
+		docs = fitting(docs)
+	}
 	docs = failingAs(m.opt.Persona.aggregateWords(), docs)
 	if p.Writes() != nil {
 		return a.write(ctx, docs)
 	}
-	c := &cursor{ns: a.ns, src: newPullSource(docs)}
+	c := &cursor{ns: a.ns, src: newPullSource(docs), meter: a.meter}
 	if coll := sn.Collection(a.ns); coll != nil && coll.Options().ViewOn == "" {
 		c.uuid = coll.UUID()
 	}
@@ -70,7 +74,7 @@ var ignoredAggregate = map[string]bool{
 }
 
 func (m *Member) parseAggregate(r *Request) (*aggregate, error) {
-	a := &aggregate{m: m, r: r, batchSize: firstBatch, now: time.Now()}
+	a := &aggregate{m: m, r: r, batchSize: firstBatch, now: time.Now(), meter: &query.Meter{Alive: alive(r.ctx)}}
 	err := a.parseTarget()
 	if err == nil {
 		err = r.eachField(a.read)
@@ -84,7 +88,7 @@ func (m *Member) parseAggregate(r *Request) (*aggregate, error) {
 		return nil, mongoerr.Server(mongoerr.CodeFailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
 	}
 	a.base = a.ns
-	a.let, err = evaluateLet(m, a.now, a.let)
+	a.let, err = evaluateLet(r.ctx, m, a.now, a.let)
 	return a, err
 }
 
@@ -207,7 +211,8 @@ func (a *aggregate) run(ctx context.Context, sn *store.Snapshot) (query.Docs, *q
 }
 
 func (a *aggregate) env(ctx context.Context, sn *store.Snapshot) query.Env {
-	o := a.m.queryOptions(a.now, a.let)
+	o := a.m.queryOptions(ctx, a.now, a.let)
+	o.Meter = a.meter
 	o.Collation = a.collation.on(sn.Collection(a.ns))
 	return query.Env{
 		Options: o,
@@ -219,7 +224,7 @@ func (a *aggregate) env(ctx context.Context, sn *store.Snapshot) query.Env {
 
 // foreign yields the documents of another collection or view, for $lookup.
 func (a *aggregate) foreign(ctx context.Context, sn *store.Snapshot, ns string) query.Docs {
-	sub := &aggregate{m: a.m, r: a.r, ns: ns, base: ns, now: a.now}
+	sub := &aggregate{m: a.m, r: a.r, ns: ns, base: ns, now: a.now, meter: a.meter}
 	sub.collation = collation{given: true, doc: a.collation.on(sn.Collection(a.ns))}
 	if err := sub.resolve(sn); err != nil {
 		return func(yield func(bson.Raw, error) bool) { yield(nil, err) }
@@ -253,9 +258,9 @@ func listOf(docs ...bson.Raw) query.Docs {
 }
 
 // evaluateLet computes the variables of a command, which may be expressions.
-func evaluateLet(m *Member, now time.Time, let bson.Raw) (bson.Raw, error) {
+func evaluateLet(ctx context.Context, m *Member, now time.Time, let bson.Raw) (bson.Raw, error) {
 	if let.IsEmpty() {
 		return nil, nil
 	}
-	return query.EvalLet(let, m.queryOptions(now, nil))
+	return query.EvalLet(let, m.queryOptions(ctx, now, nil))
 }

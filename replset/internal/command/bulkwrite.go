@@ -72,7 +72,7 @@ func (w *bulkWrite) parse(r *Request) error {
 			b.bypass, err = boolField(r.Name, key, v)
 		case "let":
 			if b.let, err = docField(r.Name, key, v); err == nil {
-				b.let, err = evaluateLet(w.m, b.now, b.let)
+				b.let, err = evaluateLet(r.ctx, w.m, b.now, b.let)
 			}
 		case "cursor":
 			var n int64

@@ -81,7 +81,7 @@ func (a *findArgs) readCount(key string, v bson.RawValue) error {
 }
 
 func (m *Member) count(ctx context.Context, coll *store.Coll, a *findArgs) (int64, error) {
-	q, err := m.compileFind(coll, a)
+	q, err := m.compileFind(ctx, coll, a)
 	if err != nil || coll == nil {
 		return 0, err
 	}
@@ -160,7 +160,7 @@ func runDistinct(_ context.Context, m *Member, r *Request) (bson.D, error) {
 // documents are all that a query on a collection or view gives.
 func (m *Member) documents(r *Request, sn *store.Snapshot, a *findArgs) ([]bson.Raw, error) {
 	coll := sn.Collection(a.ns)
-	q, err := m.compileFind(coll, a)
+	q, err := m.compileFind(r.Context(), coll, a)
 	if err != nil || coll == nil {
 		return nil, err
 	}

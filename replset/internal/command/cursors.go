@@ -11,6 +11,7 @@ import (
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
+	"github.com/sextantdb/sextant/replset/internal/query"
 	"github.com/sextantdb/sextant/replset/internal/query/value"
 	"github.com/sextantdb/sextant/replset/internal/store"
 )
@@ -51,6 +52,7 @@ type cursor struct {
 	busy      bool
 	killed    bool // while busy: close when the batch is done
 	pending   bson.Raw
+	meter     *query.Meter // of what src does; nil: nothing is bounded
 }
 
 // cursorTable holds the open cursors of a member. Idle ones are closed whenever the
@@ -249,6 +251,9 @@ func (l *listSource) close() {}
 // fill takes up to limit documents, and no more than a message holds. done is true
 // when the source has no more.
 func (c *cursor) fill(ctx context.Context, limit int64) (batch []bson.Raw, done bool, err error) {
+	if c.meter != nil {
+		c.meter.Alive = alive(ctx)
+	}
 	size := 0
 	for int64(len(batch)) < limit {
 		if len(batch)%128 == 0 && ctx.Err() != nil {
@@ -384,7 +389,7 @@ func (m *Member) nextBatch(ctx context.Context, r *Request, c *cursor, g *getMor
 		return m.nextTail(ctx, r, c, limit)
 	}
 	batch, done, err = c.fill(ctx, limit)
-	return batch, done || err != nil && ctx.Err() == nil, err
+	return batch, done || err != nil, err // a stream that an error has ended does not go on
 }
 
 // admits holds a getMore to the namespace and session of the cursor.
@@ -460,10 +465,46 @@ func recordSource(seq iter.Seq2[store.Record, error], project func(bson.Raw) (bs
 			if err == nil && project != nil {
 				doc, err = project(doc)
 			}
+			if err == nil && project != nil {
+				err = checkFits(doc)
+			}
 			if err == nil && showID {
 				doc = withRecordID(doc, rec.ID)
 			}
 			if !yield(doc, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// maxReplied is the largest document that leaves a server: 16 kB more than one that is stored.
+const maxReplied = store.MaxDocumentSize + 16<<10
+
+// checkFits refuses a computed document that is too large to be sent.
+func checkFits(doc bson.Raw) error {
+	if len(doc) <= maxReplied {
+		return nil
+	}
+	first := "EOO"
+	for key, v := range doc.All() {
+		if first = key + ": " + value.Print(v); len(first) > 100 {
+			first = first[:100] + "..."
+		}
+		break
+	}
+	return mongoerr.Server(mongoerr.CodeBSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB) First element: %s",
+		len(doc), len(doc), maxReplied, first)
+}
+
+// fitting ends a stream at a document that is too large to be sent.
+func fitting(docs iter.Seq2[bson.Raw, error]) iter.Seq2[bson.Raw, error] {
+	return func(yield func(bson.Raw, error) bool) {
+		for d, err := range docs {
+			if err == nil {
+				err = checkFits(d)
+			}
+			if !yield(d, err) || err != nil {
 				return
 			}
 		}

@@ -139,7 +139,7 @@ func (e *explain) winner(a *findArgs) error {
 		return err
 	}
 	coll := sn.Collection(a.ns)
-	q, err := e.m.compileFind(coll, a)
+	q, err := e.m.compileFind(e.r.ctx, coll, a)
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func runFind(_ context.Context, m *Member, r *Request) (bson.D, error) {
 		return nil, err
 	}
 	coll := sn.Collection(a.ns)
-	q, err := m.compileFind(coll, a)
+	q, err := m.compileFind(r.ctx, coll, a)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func runFind(_ context.Context, m *Member, r *Request) (bson.D, error) {
 	if a.returnKey {
 		q.project = keyInIndex(plan.Index)
 	}
-	c := &cursor{ns: a.ns, uuid: coll.UUID(), noTimeout: a.noTimeout, src: newPullSource(failingAs(m.opt.Persona.findWords(a.ns), recordSource(seq, q.project, a.showRecordID)))}
+	c := &cursor{ns: a.ns, uuid: coll.UUID(), noTimeout: a.noTimeout, src: newPullSource(failingAs(m.opt.Persona.findWords(a.ns), recordSource(seq, q.project, a.showRecordID))), meter: q.meter}
 	if plan.Index != nil {
 		c.index = plan.Index.Spec().Name
 	}
@@ -224,22 +224,23 @@ type findQuery struct {
 	store.Query
 	sort        *query.Sort
 	project     func(bson.Raw) (bson.Raw, error) // nil: whole documents
+	meter       *query.Meter
 	skip, limit int64
 }
 
 // compileFind prepares a query on a collection, which need not exist.
-func (m *Member) compileFind(coll *store.Coll, a *findArgs) (*findQuery, error) {
-	let, err := evaluateLet(m, time.Now(), a.let)
+func (m *Member) compileFind(ctx context.Context, coll *store.Coll, a *findArgs) (*findQuery, error) {
+	let, err := evaluateLet(ctx, m, time.Now(), a.let)
 	if err != nil {
 		return nil, err
 	}
-	o := m.queryOptions(time.Now(), let)
+	o := m.queryOptions(ctx, time.Now(), let)
 	o.Collation = a.collation.on(coll)
 	filter, err := query.ParseFilter(a.filter, o)
 	if err != nil {
 		return nil, err
 	}
-	q := &findQuery{Query: store.Query{Filter: filter, Sort: a.sort, Hint: a.hint, Min: a.min, Max: a.max, Collation: o.Collation}, skip: a.skip, limit: a.limit}
+	q := &findQuery{Query: store.Query{Filter: filter, Sort: a.sort, Hint: a.hint, Min: a.min, Max: a.max, Collation: o.Collation}, skip: a.skip, limit: a.limit, meter: o.Meter}
 	if q.sort, err = query.ParseSortWith(a.sort, o); err != nil {
 		return nil, err
 	}

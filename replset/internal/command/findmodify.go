@@ -104,7 +104,7 @@ func (f *findAndModify) readField(key string, v bson.RawValue) (err error) {
 		s.hint = v
 	case "let":
 		if f.let, err = docField(path, key, v); err == nil {
-			f.let, err = evaluateLet(f.m, f.now, f.let)
+			f.let, err = evaluateLet(f.r.ctx, f.m, f.now, f.let)
 		}
 	default:
 		err = unknownField(path, key)
@@ -136,7 +136,7 @@ func (f *findAndModify) execute(tx *store.Tx) error {
 	if f.remove {
 		return f.delete(tx)
 	}
-	c, err := compileChange(tx.Collection(f.ns), &f.spec, f.m.queryOptions(f.now, f.let))
+	c, err := compileChange(tx.Collection(f.ns), &f.spec, f.m.queryOptions(f.r.ctx, f.now, f.let))
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (f *findAndModify) delete(tx *store.Tx) error {
 	if err := removable(coll); err != nil {
 		return err
 	}
-	o := f.m.queryOptions(f.now, f.let)
+	o := f.m.queryOptions(f.r.ctx, f.now, f.let)
 	o.Collation = f.spec.collation.on(coll)
 	filter, err := query.ParseFilter(f.spec.filter, o)
 	if err != nil {
@@ -262,7 +262,7 @@ func (f *findAndModify) project() (bson.Raw, error) {
 	if f.fields == nil {
 		return f.value, nil
 	}
-	filter, err := query.ParseFilter(f.spec.filter, f.m.queryOptions(f.now, f.let))
+	filter, err := query.ParseFilter(f.spec.filter, f.m.queryOptions(f.r.ctx, f.now, f.let))
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func (m *Member) parseBatch(r *Request, field string, own func(key string, v bso
 			b.bypass, err = boolField(r.Name, key, v)
 		case "let":
 			if b.let, err = docField(r.Name, key, v); err == nil {
-				b.let, err = evaluateLet(m, b.now, b.let)
+				b.let, err = evaluateLet(r.ctx, m, b.now, b.let)
 			}
 		default:
 			return own(key, v)
@@ -207,11 +207,22 @@ func (b *batch) fail(i int, err error) {
 }
 
 // options are what the query language needs from outside.
-func (b *batch) options() query.Options { return b.m.queryOptions(b.now, b.let) }
+func (b *batch) options() query.Options { return b.m.queryOptions(b.r.ctx, b.now, b.let) }
 
-func (m *Member) queryOptions(now time.Time, let bson.Raw) query.Options {
+// queryOptions are what a statement or a read needs. Its meter ends what ctx ends.
+func (m *Member) queryOptions(ctx context.Context, now time.Time, let bson.Raw) query.Options {
 	return query.Options{Now: now, ClusterTime: m.Store.Latest().OpTime().TS, Let: let, ObjectID: bson.NewObjectID, Random: rand.Float64, Zone: zone,
-		Dollars: m.opt.Persona.wire >= wire50, Strict: m.opt.Persona.wire >= wire44}
+		Dollars: m.opt.Persona.wire >= wire50, Strict: m.opt.Persona.wire >= wire44, Meter: &query.Meter{Alive: alive(ctx)}}
+}
+
+// alive says why nobody waits for an answer any longer.
+func alive(ctx context.Context) func() error {
+	return func() error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return nil
+	}
 }
 
 // zone finds an Olson time zone.

@@ -10,11 +10,11 @@ import (
 )
 
 // onView runs a find on a view as the pipeline that it comes to.
-func (m *Member) onView(r *Request, sn *store.Snapshot, a *findArgs) (query.Docs, error) {
+func (m *Member) onView(r *Request, sn *store.Snapshot, a *findArgs) (query.Docs, *query.Meter, error) {
 	if err := a.checkView(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	agg := &aggregate{m: m, r: r, ns: a.ns, base: a.ns, let: a.let, collation: a.collation, now: time.Now()}
+	agg := &aggregate{m: m, r: r, ns: a.ns, base: a.ns, let: a.let, collation: a.collation, now: time.Now(), meter: &query.Meter{Alive: alive(r.ctx)}}
 	stage := func(name string, v any) {
 		agg.stages = append(agg.stages, document(bson.D{{Key: name, Value: v}}))
 	}
@@ -34,10 +34,10 @@ func (m *Member) onView(r *Request, sn *store.Snapshot, a *findArgs) (query.Docs
 		stage("$project", a.projection)
 	}
 	if err := agg.resolve(sn); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	docs, _, err := agg.run(r.Context(), sn)
-	return docs, err
+	return docs, agg.meter, err
 }
 
 // checkView refuses what a pipeline cannot do.
@@ -62,16 +62,16 @@ func (a *findArgs) checkView() error {
 }
 
 func (m *Member) findOnView(r *Request, sn *store.Snapshot, coll *store.Coll, a *findArgs) (bson.D, error) {
-	docs, err := m.onView(r, sn, a)
+	docs, meter, err := m.onView(r, sn, a)
 	if err != nil {
 		return nil, err
 	}
-	c := &cursor{ns: coll.NS(), noTimeout: a.noTimeout, src: newPullSource(docs)}
+	c := &cursor{ns: coll.NS(), noTimeout: a.noTimeout, src: newPullSource(fitting(docs)), meter: meter}
 	return m.open(r, c, a.firstSize(), a.single, func(n int) bool { return a.limit > 0 && int64(n) >= a.limit })
 }
 
 func (m *Member) viewDocuments(r *Request, sn *store.Snapshot, a *findArgs) ([]bson.Raw, error) {
-	seq, err := m.onView(r, sn, a)
+	seq, meter, err := m.onView(r, sn, a)
 	if err != nil {
 		return nil, err
 	}
@@ -80,15 +80,25 @@ func (m *Member) viewDocuments(r *Request, sn *store.Snapshot, a *findArgs) ([]b
 		if err != nil {
 			return nil, err
 		}
+		if err := meter.Hold("a view", len(doc)); err != nil {
+			return nil, err
+		}
 		docs = append(docs, doc)
 	}
 	return docs, nil
 }
 
 func (m *Member) countView(r *Request, sn *store.Snapshot, a *findArgs) (bson.D, error) {
-	docs, err := m.viewDocuments(r, sn, a)
+	seq, _, err := m.onView(r, sn, a)
 	if err != nil {
 		return nil, err
 	}
-	return bson.D{{Key: "n", Value: countValue(int64(len(docs)))}}, nil
+	n := int64(0)
+	for _, err := range seq {
+		if err != nil {
+			return nil, err
+		}
+		n++
+	}
+	return bson.D{{Key: "n", Value: countValue(n)}}, nil
 }

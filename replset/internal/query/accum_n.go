@@ -33,7 +33,7 @@ func parseCountAccumulator(pp *pipelineParser, _ string, arg bson.RawValue) (fun
 }
 
 func parsePercentileAccumulator(pp *pipelineParser, name string, arg bson.RawValue) (func(*expr.Env) expr.Accumulator, expr.Expr, error) {
-	x, err := pp.exprs().ParsePercentile(name, arg)
+	x, err := pp.exprs().ParsePercentile(name, arg, map[string]int32{"$percentile": 7429703, "$median": 7436100}[name])
 	if err != nil {
 		return nil, nil, err
 	}
@@ -103,6 +103,7 @@ type listN struct {
 	kind string
 	c    *value.Collator
 	vs   []bson.RawValue
+	size int
 }
 
 func parseListN(pp *pipelineParser, name string, arg bson.RawValue) (func(*expr.Env) expr.Accumulator, expr.Expr, error) {
@@ -126,22 +127,39 @@ func (l *listN) Add(v bson.RawValue) error {
 	if sorted && value.Nullish(v) || l.kind == "$firstN" && len(l.vs) >= l.n {
 		return nil
 	}
-	l.vs = append(l.vs, v)
+	l.vs = append(l.vs, expr.Own(v))
+	if l.size += len(v.Value); len(l.vs) > surplus(l.n) {
+		l.prune()
+	}
 	return nil
 }
 
-func (l *listN) Result() bson.RawValue {
+// surplus is how many values are kept before all but n of them go.
+func surplus(n int) int { return 2*n + 64 }
+
+func (l *listN) prune() {
 	dir := 1
 	switch l.kind {
 	case "$lastN":
-		return value.ArrayOf(l.vs[max(0, len(l.vs)-l.n):])
+		l.vs = slices.Clone(l.vs[max(0, len(l.vs)-l.n):])
 	case "$maxN":
 		dir = -1
 		fallthrough
 	case "$minN":
 		slices.SortStableFunc(l.vs, func(a, b bson.RawValue) int { return dir * value.CompareWith(a, b, l.c) })
 	}
-	return value.ArrayOf(l.vs[:min(l.n, len(l.vs))])
+	l.vs = slices.Clone(l.vs[:min(l.n, len(l.vs))])
+	l.size = 0
+	for _, v := range l.vs {
+		l.size += len(v.Value)
+	}
+}
+
+func (l *listN) Kept() int { return expr.KeptOf(l.size, len(l.vs)) }
+
+func (l *listN) Result() bson.RawValue {
+	l.prune()
+	return value.ArrayOf(l.vs)
 }
 
 // topN is $top, $bottom and their N forms: the outputs of the documents that sort first or last. It is fed {s: sort key
@@ -152,6 +170,7 @@ type topN struct {
 	bottom bool
 	sort   *Sort
 	vs     []bson.Raw
+	size   int
 }
 
 func parseTop(pp *pipelineParser, name string, arg bson.RawValue) (func(*expr.Env) expr.Accumulator, expr.Expr, error) {
@@ -201,18 +220,31 @@ func (w *withRoot) Eval(c *expr.Ctx) (bson.RawValue, error) {
 
 func (t *topN) Add(v bson.RawValue) error {
 	t.vs = append(t.vs, bson.Raw(v.Value))
+	if t.size += len(v.Value); len(t.vs) > surplus(t.n) {
+		t.prune()
+	}
 	return nil
 }
 
-func (t *topN) Result() bson.RawValue {
+func (t *topN) prune() {
 	root := func(d bson.Raw) bson.Raw { return value.Doc(value.Get(d, "r")) }
 	slices.SortStableFunc(t.vs, func(a, b bson.Raw) int { return t.sort.Compare(root(a), root(b)) })
 	kept := t.vs[:min(t.n, len(t.vs))]
 	if t.bottom {
 		kept = t.vs[max(0, len(t.vs)-t.n):]
 	}
+	t.vs, t.size = slices.Clone(kept), 0
+	for _, d := range t.vs {
+		t.size += len(d)
+	}
+}
+
+func (t *topN) Kept() int { return expr.KeptOf(t.size, len(t.vs)) }
+
+func (t *topN) Result() bson.RawValue {
+	t.prune()
 	var out []bson.RawValue
-	for _, d := range kept {
+	for _, d := range t.vs {
 		o := value.Get(d, "o")
 		if o.Type == 0 {
 			o = bson.NullValue()

@@ -45,6 +45,9 @@ func (f *Filter) MatchPos(doc bson.Raw) (ok bool, arrayIndex int) {
 func (f *Filter) Eval(doc bson.Raw) (ok bool, arrayIndex int, err error) { return f.eval(doc, nil) }
 
 func (f *Filter) eval(doc bson.Raw, vars *expr.Vars) (ok bool, arrayIndex int, err error) {
+	if err := f.opts.Meter.Step(0); err != nil {
+		return false, -1, err
+	}
 	st := state{pos: -1, record: true, vars: vars}
 	ok = f.root.match(doc, &st)
 	if st.err != nil || !ok {

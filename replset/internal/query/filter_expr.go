@@ -12,6 +12,8 @@ type exprNode struct {
 	e    expr.Expr
 	env  *expr.Env
 	vars *expr.Vars // the command's let
+	// shared: many may use the filter at a time, such as a validator. Each match has a meter of its own then.
+	shared bool
 }
 
 func (p *parser) expression(_ string, arg bson.RawValue, at level) (node, error) {
@@ -36,7 +38,7 @@ func (p *parser) expression(_ string, arg bson.RawValue, at level) (node, error)
 	if e, err = expr.Fold(e, env); err != nil {
 		return nil, err
 	}
-	return &exprNode{e, env, vars}, nil
+	return &exprNode{e, env, vars, p.opts.Meter == nil}, nil
 }
 
 func (x *exprNode) match(doc bson.Raw, st *state) bool {
@@ -44,7 +46,15 @@ func (x *exprNode) match(doc bson.Raw, st *state) bool {
 	if vars == nil {
 		vars = x.vars
 	}
-	v, err := x.e.Eval(x.env.On(doc, vars))
+	env := x.env
+	if x.shared {
+		own := *env
+		own.Meter = &Meter{}
+		env = &own
+	}
+	mark := env.Meter.Mark()
+	v, err := x.e.Eval(env.On(doc, vars))
+	env.Meter.Release(mark)
 	if err != nil {
 		return st.fail(err)
 	}

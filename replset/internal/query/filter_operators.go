@@ -141,7 +141,7 @@ func (p *parser) not(path string, arg bson.RawValue, _ bson.Raw, at level) (node
 	if err != nil {
 		return nil, err
 	}
-	if value.Get(doc, "$regex").Type != 0 {
+	if value.Get(doc, "$regex").Type != 0 && !p.opts.Strict { // since 4.0.7
 		return nil, bad("$not cannot have a regex")
 	}
 	return &not{sub: conjunction(subs)}, nil

@@ -39,6 +39,8 @@ type running struct {
 	env  *Env
 	ee   *expr.Env
 	vars *expr.Vars
+	made bool // a stage's input was made by the stages before it, and is not a collection's
+	most int  // so many of a stage's documents are looked at by the next; 0: all
 }
 
 func (r *running) ctx(doc bson.Raw) *expr.Ctx { return r.ee.On(doc, r.vars) }
@@ -63,7 +65,11 @@ func (o Options) exprEnv() (*expr.Env, *expr.Vars, error) {
 	for k, v := range o.Let.All() {
 		vars = vars.With(k, v)
 	}
-	return &expr.Env{Now: o.Now, ClusterTime: o.ClusterTime, Random: o.Random, Zone: o.Zone, Collator: c, Newer: o.Strict}, vars, nil
+	m := o.Meter
+	if m == nil {
+		m = &Meter{}
+	}
+	return &expr.Env{Now: o.Now, ClusterTime: o.ClusterTime, Random: o.Random, Zone: o.Zone, Collator: c, Newer: o.Strict, Meter: m}, vars, nil
 }
 
 // Run sends documents through the pipeline.
@@ -76,10 +82,32 @@ func (p *Pipeline) Run(src Docs) Docs {
 }
 
 func (p *Pipeline) run(r *running, src Docs) Docs {
-	for _, s := range p.stages {
-		src = s.run(r, src)
+	made := r.made
+	for i, s := range p.stages {
+		own := *r
+		own.made, own.most = made, p.mostAfter(i)
+		src = s.run(&own, src)
+		if _, passes := s.(passing); !passes {
+			made = true
+		}
 	}
 	return src
+}
+
+// mostAfter is how many of the documents that stage i gives the next ones let pass, 0 for all.
+func (p *Pipeline) mostAfter(i int) int {
+	skipped := int64(0)
+	for _, s := range p.stages[i+1:] {
+		w, ok := s.(*windowStage)
+		if !ok {
+			break
+		}
+		if w.limit > 0 {
+			return int(min(skipped+w.limit, 1<<30))
+		}
+		skipped = min(skipped+w.skip, 1<<30)
+	}
+	return 0
 }
 
 // LeadingMatch is the filter of a $match that begins the pipeline, nil if there is none: the caller may have used an index
@@ -126,6 +154,7 @@ func docsOf(docs []bson.Raw) Docs {
 	}
 }
 
+// collect gathers the few documents of a stream that is bounded otherwise.
 func collect(in Docs) ([]bson.Raw, error) {
 	var out []bson.Raw
 	for d, err := range in {
@@ -135,39 +164,6 @@ func collect(in Docs) ([]bson.Raw, error) {
 		out = append(out, d)
 	}
 	return out, nil
-}
-
-// whole makes a stage's stream from a func over all its documents; nothing runs before the first is asked for.
-func whole(in Docs, f func([]bson.Raw) ([]bson.Raw, error)) Docs {
-	return func(yield func(bson.Raw, error) bool) {
-		docs, err := collect(in)
-		if err == nil {
-			docs, err = f(docs)
-		}
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		docsOf(docs)(yield)
-	}
-}
-
-// mapped makes a stage's stream from a func over each document; a nil result leaves the document out.
-func mapped(in Docs, f func(bson.Raw) (bson.Raw, error)) Docs {
-	return func(yield func(bson.Raw, error) bool) {
-		for d, err := range in {
-			if err == nil {
-				d, err = f(d)
-			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if d != nil && !yield(d, nil) {
-				return
-			}
-		}
-	}
 }
 
 // pipelineParser parses stages; a sub-pipeline is parsed by a copy.

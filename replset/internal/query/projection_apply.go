@@ -33,6 +33,9 @@ func (p *Projection) Apply(doc bson.Raw, pos int) (bson.Raw, error) {
 	}
 	out := bson.Raw(bson.EndDocument(dst, start))
 	if c := p.computing; c != nil {
+		m := c.env.Meter
+		mark := m.Mark()
+		defer func() { m.Release(mark) }()
 		return c.shape.document(c.env.On(out, c.vars), out)
 	}
 	return out, nil

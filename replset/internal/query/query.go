@@ -31,6 +31,7 @@ type Options struct {
 	Dollars     bool                                     // updates may store names that begin with a dollar (since 5.0)
 	Strict      bool                                     // find's projections are checked as since 4.4
 	Zone        func(name string) (*time.Location, bool) // Olson time zones; nil knows UTC alone
+	Meter       *Meter                                   // of the one execution that this is for; nil: bytes are bounded, and nothing else
 }
 
 // EvalLet computes the let of a command: constant expressions by variable. Its result goes into Options.Let.
@@ -49,6 +50,9 @@ func EvalLet(let bson.Raw, o Options) (bson.Raw, error) {
 			return nil, err
 		}
 		if v, err = e.Eval(env.On(value.DocOf(), nil)); err != nil {
+			return nil, err
+		}
+		if err := o.Meter.Hold("let", len(v.Value)); err != nil {
 			return nil, err
 		}
 		if v.Type == 0 {

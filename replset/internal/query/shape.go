@@ -218,6 +218,9 @@ func (sp *shapeParser) form(path string, v bson.RawValue, nested bool) error {
 				return fail(40181, "an expression specification must contain exactly one field, the name of the expression. Found %d fields in %s, while parsing object %s",
 					n, value.PrintDoc(doc), value.PrintDoc(sp.spec))
 			}
+			if sp.p != nil && sp.p.Env != nil && sp.p.Env.Newer && !expr.Known(k) {
+				return fail(31325, "Unknown expression %s", k)
+			}
 			return sp.conflict(path)
 		}
 		if strings.Contains(k, ".") {
@@ -233,9 +236,16 @@ func (sp *shapeParser) form(path string, v bson.RawValue, nested bool) error {
 func (sp *shapeParser) conflict(path string) error {
 	parts := strings.Split(path, ".")
 	for _, other := range sp.paths {
-		if onPath(parts, other) {
+		if !onPath(parts, other) {
+			continue
+		}
+		if sp.p == nil || sp.p.Env == nil || !sp.p.Env.Newer {
 			return fail(40176, "specification contains two conflicting paths. Cannot specify both '%s' and '%s': %s", path, strings.Join(other, "."), value.PrintDoc(sp.spec))
 		}
+		if len(parts) > len(other) {
+			return fail(31249, "Path collision at %s remaining portion %s", path, strings.Join(parts[len(other):], "."))
+		}
+		return fail(31250, "Path collision at %s", path)
 	}
 	sp.paths = append(sp.paths, parts)
 	return nil

@@ -31,7 +31,7 @@ func (pp *pipelineParser) filter(doc bson.Raw) (*Filter, error) {
 }
 
 func (m *matchStage) run(r *running, in Docs) Docs {
-	return mapped(in, func(d bson.Raw) (bson.Raw, error) {
+	return r.mapped(in, func(d bson.Raw) (bson.Raw, error) {
 		ok, _, err := m.filter.eval(d, r.vars)
 		if err != nil || !ok {
 			return nil, err
@@ -66,7 +66,7 @@ func (pp *pipelineParser) shape(name string, spec bson.Raw, add bool) ([]stage, 
 }
 
 func (s *shapeStage) run(r *running, in Docs) Docs {
-	return mapped(in, func(d bson.Raw) (bson.Raw, error) { return s.shape.document(r.ctx(d), d) })
+	return r.mapped(in, func(d bson.Raw) (bson.Raw, error) { return s.shape.document(r.ctx(d), d) })
 }
 
 func parseUnset(pp *pipelineParser, name string, arg bson.RawValue) ([]stage, error) {
@@ -130,8 +130,43 @@ func sortMeta(doc bson.Raw) error {
 	return fail(40218, "pipeline requires text score metadata, but there is no text score available")
 }
 
-func (s *sortStage) run(_ *running, in Docs) Docs {
-	return whole(in, func(docs []bson.Raw) ([]bson.Raw, error) { return docs, s.sort.Apply(docs) })
+func (s *sortStage) run(r *running, in Docs) Docs {
+	return func(yield func(bson.Raw, error) bool) {
+		h := &holding{m: r.meter(), stage: "$sort"}
+		defer h.release()
+		docs, err := s.sorted(r, h, in)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		docsOf(docs)(yield)
+	}
+}
+
+// sorted gathers and sorts. Where only so many are asked for, the others go when there are twice as many.
+func (s *sortStage) sorted(r *running, h *holding, in Docs) ([]bson.Raw, error) {
+	var docs []bson.Raw
+	for d, err := range in {
+		if err == nil {
+			err = h.add(r.costOf(d) + docCost)
+		}
+		if err != nil {
+			return nil, err
+		}
+		docs = append(docs, d)
+		if r.most == 0 || len(docs) < surplus(r.most) {
+			continue
+		}
+		if err := s.sort.Apply(docs); err != nil {
+			return nil, err
+		}
+		for _, gone := range docs[r.most:] {
+			_ = h.add(-r.costOf(gone) - docCost)
+		}
+		clear(docs[r.most:])
+		docs = docs[:r.most]
+	}
+	return docs, s.sort.Apply(docs)
 }
 
 // windowStage is $limit and $skip.
@@ -157,10 +192,13 @@ func parseWindow(_ *pipelineParser, name string, arg bson.RawValue) ([]stage, er
 	return []stage{&windowStage{skip: n}}, nil
 }
 
-func (w *windowStage) run(_ *running, in Docs) Docs {
+func (w *windowStage) run(r *running, in Docs) Docs {
 	return func(yield func(bson.Raw, error) bool) {
 		i := int64(0)
 		for d, err := range in {
+			if err == nil {
+				err = r.meter().Step(0)
+			}
 			if err != nil {
 				yield(nil, err)
 				return
@@ -198,7 +236,7 @@ func parseReplaceRoot(pp *pipelineParser, name string, arg bson.RawValue) ([]sta
 }
 
 func (s *replaceStage) run(r *running, in Docs) Docs {
-	return mapped(in, func(d bson.Raw) (bson.Raw, error) {
+	return r.mapped(in, func(d bson.Raw) (bson.Raw, error) {
 		v, err := s.root.Eval(r.ctx(d))
 		if err != nil {
 			return nil, err
@@ -254,13 +292,31 @@ func parseCount(pp *pipelineParser, _ string, arg bson.RawValue) ([]stage, error
 // countStage is $count: nothing comes out where nothing went in.
 type countStage struct{ field string }
 
-func (s *countStage) run(_ *running, in Docs) Docs {
-	return whole(in, func(docs []bson.Raw) ([]bson.Raw, error) {
-		if len(docs) == 0 {
-			return nil, nil
+func (s *countStage) run(r *running, in Docs) Docs {
+	return func(yield func(bson.Raw, error) bool) {
+		n := int64(0)
+		for _, err := range in {
+			if err == nil {
+				err = r.meter().Step(0)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			n++
 		}
-		return []bson.Raw{value.DocOf(value.Field{Key: s.field, Value: bson.Int32Value(int32(len(docs)))})}, nil
-	})
+		if n > 0 {
+			yield(value.DocOf(value.Field{Key: s.field, Value: countOf(n)}), nil)
+		}
+	}
+}
+
+// countOf is an int, or a long for what no int holds.
+func countOf(n int64) bson.RawValue {
+	if fitsInt(n) {
+		return bson.Int32Value(int32(n))
+	}
+	return bson.Int64Value(n)
 }
 
 // documentsStage is $documents.

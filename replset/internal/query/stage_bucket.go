@@ -212,11 +212,16 @@ type autoEntry struct {
 }
 
 func (s *bucketAutoStage) run(r *running, in Docs) Docs {
-	return whole(in, func(docs []bson.Raw) ([]bson.Raw, error) {
+	return r.whole("$bucketAuto", in, func(h *holding, docs []bson.Raw) ([]bson.Raw, error) {
 		var all []autoEntry
 		for _, d := range docs {
+			mark := h.m.Mark()
 			k, err := s.by.Eval(r.ctx(d))
 			if err != nil {
+				return nil, err
+			}
+			h.m.Release(mark)
+			if err := h.add(len(k.Value) + docCost); err != nil {
 				return nil, err
 			}
 			if k.Type == 0 {
@@ -226,12 +231,12 @@ func (s *bucketAutoStage) run(r *running, in Docs) Docs {
 		}
 		cmp := func(a, b bson.RawValue) int { return value.CompareWith(a, b, r.ee.Collator) }
 		slices.SortStableFunc(all, func(a, b autoEntry) int { return cmp(a.key, b.key) })
-		return s.cut(r, all, cmp)
+		return s.cut(r, h, all, cmp)
 	})
 }
 
 // cut fills bucket by bucket; equal keys stay together, and the last bucket takes what is left.
-func (s *bucketAutoStage) cut(r *running, all []autoEntry, cmp func(a, b bson.RawValue) int) ([]bson.Raw, error) {
+func (s *bucketAutoStage) cut(r *running, h *holding, all []autoEntry, cmp func(a, b bson.RawValue) int) ([]bson.Raw, error) {
 	size := max(1, int(float64(len(all))/float64(s.n)+0.5))
 	var out []bson.Raw
 	for i := 0; i < len(all); {
@@ -251,7 +256,7 @@ func (s *bucketAutoStage) cut(r *running, all []autoEntry, cmp func(a, b bson.Ra
 			g.accs = append(g.accs, a.make(r.ee))
 		}
 		for _, e := range all[i:end] {
-			if err := s.feed(g, r.ctx(e.doc)); err != nil {
+			if err := s.feed(h, g, r.ctx(e.doc)); err != nil {
 				return nil, err
 			}
 		}

@@ -33,6 +33,9 @@ func parseDensify(_ *pipelineParser, name string, arg bson.RawValue) ([]stage, e
 		return nil, err
 	}
 	s := &densifyStage{}
+	if err := s.parseRange(name+".range", value.Doc(args["range"])); err != nil {
+		return nil, err
+	}
 	s.field, _ = value.Text(args["field"])
 	if err := expr.CheckPath(s.field); err != nil {
 		return nil, err
@@ -50,25 +53,28 @@ func parseDensify(_ *pipelineParser, name string, arg bson.RawValue) ([]stage, e
 		}
 		s.parts = append(s.parts, path)
 	}
-	return []stage{s}, s.parseRange(name+".range", value.Doc(args["range"]))
+	if s.perPart && len(s.parts) == 0 {
+		return nil, fail(5733408, "One cannot specify the bounds as 'partition' without specifying a non-empty array of partitionByFields. You may have meant to specify 'full' bounds.")
+	}
+	return []stage{s}, nil
 }
 
 func (s *densifyStage) parseRange(name string, doc bson.Raw) error {
-	args, err := idl(name, doc, map[string]string{"step": "int, decimal, double, long", "bounds": "array, string", "unit": "string"}, "step", "bounds")
+	args, err := idl(name, doc, map[string]string{"step": "int, decimal, double, long", "bounds": "", "unit": "string"}, "step", "bounds")
 	if err != nil {
 		return err
 	}
 	s.step = args["step"]
 	if value.Compare(s.step, bson.Int32Value(0)) <= 0 {
-		return fail(5733401, "the step parameter in a range statement must be a strictly positive numeric value")
+		return fail(5733401, "The step parameter in a range statement must be a strictly positive numeric value")
 	}
 	if v := args["unit"]; v.Type != 0 {
+		if _, whole := value.Integral(s.step); !whole {
+			return fail(6586400, "The step parameter in a range statement must be a whole number when densifying a date range")
+		}
 		s.unit, _ = value.Text(v)
 		if err := expr.CheckUnit(s.unit); err != nil {
 			return err
-		}
-		if _, whole := value.Integral(s.step); !whole {
-			return fail(6586400, "The step parameter in a range statement must be a whole number when densifying a date range")
 		}
 	}
 	switch word, isText := value.Text(args["bounds"]); {
@@ -76,32 +82,39 @@ func (s *densifyStage) parseRange(name string, doc bson.Raw) error {
 		s.everywhere = true
 	case word == "partition":
 		s.perPart = true
-		if len(s.parts) == 0 {
-			return fail(5733408, "one may not specify the bounds as 'partition' without specifying a non-empty array of partitionByFields. You may have meant to specify 'full' bounds.")
-		}
 	case isText:
 		return fail(5946802, "Bounds string must either be 'full' or 'partition'")
-	default:
+	case args["bounds"].Type == bson.TypeArray:
 		return s.parseBounds(value.Array(args["bounds"]))
+	default:
+		return fail(5733404, "The bounds in a range statement must be the string 'full', 'partition', or an ascending array of two numbers or two dates")
 	}
 	return nil
 }
 
 func (s *densifyStage) parseBounds(bounds []bson.RawValue) error {
 	if len(bounds) != 2 {
-		return fail(5733403, "a bounding array in a range statement must have exactly two elements")
+		return fail(5733403, "A bounding array in a range statement must have exactly two elements")
 	}
 	s.lo, s.hi = bounds[0], bounds[1]
-	dates := s.lo.Type == bson.TypeDateTime && s.hi.Type == bson.TypeDateTime
+	const mixed = "A bounding array must contain either both dates or both numeric types"
 	switch {
-	case dates && s.unit == "":
-		return fail(5733410, "if bounds is an array of dates, a unit must be specified")
-	case value.IsNumber(s.lo) && value.IsNumber(s.hi) && s.unit != "":
-		return fail(5733409, "numeric bounds may not have unit parameter")
-	case !dates && (s.lo.Type != s.hi.Type || s.lo.Type != s.step.Type):
-		return fail(5876900, "Upper bound, lower bound, and step must all have the same type")
 	case value.Compare(s.lo, s.hi) > 0:
-		return fail(5733402, "the bounds in a range statement must be the string 'full', 'partition', or an ascending array of two numbers or two dates")
+		return fail(5733402, "A bounding array must be an ascending array of either two dates or two numbers")
+	case value.IsNumber(s.lo) && s.unit != "":
+		return fail(5733409, "Numeric bounds may not have unit parameter")
+	case value.IsNumber(s.lo) && !value.IsNumber(s.hi):
+		return fail(5733406, mixed)
+	case value.IsNumber(s.lo) && (s.lo.Type != s.hi.Type || s.lo.Type != s.step.Type):
+		return fail(5876900, "Upper bound, lower bound, and step must all have the same type")
+	case value.IsNumber(s.lo):
+		return nil
+	case s.lo.Type != bson.TypeDateTime:
+		return fail(5946800, "Explicit bounds must be numeric or dates")
+	case s.hi.Type != bson.TypeDateTime:
+		return fail(5733405, mixed)
+	case s.unit == "":
+		return fail(5733410, "A bounding array of dates must specify a unit")
 	}
 	return nil
 }
@@ -113,7 +126,7 @@ type densified struct {
 }
 
 func (s *densifyStage) run(r *running, in Docs) Docs {
-	return whole(in, func(docs []bson.Raw) ([]bson.Raw, error) {
+	return r.whole("$densify", in, func(h *holding, docs []bson.Raw) ([]bson.Raw, error) {
 		var out []bson.Raw
 		var least, greatest bson.RawValue
 		parts := map[string]*densifyPart{}
@@ -148,7 +161,7 @@ func (s *densifyStage) run(r *running, in Docs) Docs {
 		made := 0
 		for _, p := range order {
 			slices.SortStableFunc(p.docs, func(a, b densified) int { return value.Compare(a.v, b.v) })
-			filled, err := s.fill(p, least, greatest, &made)
+			filled, err := s.fill(h, p, least, greatest, &made)
 			if err != nil {
 				return nil, err
 			}
@@ -206,7 +219,7 @@ func (s *densifyStage) valueOf(doc bson.Raw) (bson.RawValue, error) {
 }
 
 // fill merges a partition with the values of the grid that it lacks.
-func (s *densifyStage) fill(p *densifyPart, least, greatest bson.RawValue, made *int) ([]bson.Raw, error) {
+func (s *densifyStage) fill(h *holding, p *densifyPart, least, greatest bson.RawValue, made *int) ([]bson.Raw, error) {
 	at, end := s.lo, s.hi
 	inside := func(v bson.RawValue) bool { return value.Compare(v, end) < 0 }
 	if s.everywhere || s.perPart {
@@ -232,7 +245,11 @@ func (s *densifyStage) fill(p *densifyPart, least, greatest bson.RawValue, made 
 			for _, f := range p.fields {
 				doc = setAt(doc, f.Key, f.Value)
 			}
-			out = append(out, setAt(doc, s.field, at))
+			doc = setAt(doc, s.field, at)
+			if err := h.add(len(doc) + docCost); err != nil {
+				return nil, err
+			}
+			out = append(out, doc)
 		}
 		next, err := s.next(at)
 		if err != nil {

@@ -28,7 +28,7 @@ func parseFill(pp *pipelineParser, name string, arg bson.RawValue) ([]stage, err
 		}
 	}
 	if value.Doc(args["output"]).IsEmpty() {
-		return nil, fail(6050203, "The output field must contain an object with at least one element")
+		return nil, fail(6050203, "The output field in '$fill' must contain an object with at least one element")
 	}
 	var windows, values []value.Field
 	for path, v := range value.Doc(args["output"]).All() {
@@ -37,11 +37,8 @@ func parseFill(pp *pipelineParser, name string, arg bson.RawValue) ([]stage, err
 			return nil, err
 		}
 		if window.Type != 0 {
-			if args["sortBy"].Type == 0 {
-				return nil, fail(6050202, "Window function requires sortBy for $fill's method")
-			}
 			windows = append(windows, value.Field{Key: path, Value: window})
-		} else {
+		} else if expression.Type != 0 {
 			values = append(values, value.Field{Key: path, Value: docValueOf("$ifNull", bson.ArrayValue(bson.NewRawArray(bson.StringValue("$"+path), expression)))})
 		}
 	}
@@ -54,7 +51,10 @@ func fillStages(by, sortBy bson.RawValue, windows, values []value.Field) (stages
 		if by.Type != 0 {
 			spec = append(spec, value.Field{Key: "partitionBy", Value: by})
 		}
-		spec = append(spec, value.Field{Key: "sortBy", Value: sortBy}, value.Field{Key: "output", Value: bson.DocumentValue(value.DocOf(windows...))})
+		if sortBy.Type != 0 {
+			spec = append(spec, value.Field{Key: "sortBy", Value: sortBy})
+		}
+		spec = append(spec, value.Field{Key: "output", Value: bson.DocumentValue(value.DocOf(windows...))})
 		stages = append(stages, docValueOf("$setWindowFields", bson.DocumentValue(value.DocOf(spec...))))
 	}
 	if len(values) > 0 {
@@ -79,25 +79,24 @@ func partitionFields(v bson.RawValue) (bson.RawValue, error) {
 	return bson.DocumentValue(value.DocOf(fields...)), nil
 }
 
-// fillOutput reads {value: expression} or {method: "linear" or "locf"}.
+// fillOutput reads {value: expression} or {method: "linear" or "locf"}; neither of them asks for nothing.
 func fillOutput(path string, v bson.RawValue) (window, expression bson.RawValue, err error) {
 	if v.Type != bson.TypeEmbeddedDocument {
-		return window, expression, fail(mongoerr.CodeTypeMismatch, "BSON field '$fill.output.%s' is the wrong type '%s', expected type 'object'", path, value.TypeName(v.Type))
+		return window, expression, fail(6050200, "Each fill output specification must be an object with exactly one field")
 	}
-	key, arg := value.First(bson.Raw(v.Value))
-	if bson.Raw(v.Value).Len() != 1 {
-		return window, expression, fail(40415, "Each field of $fill's 'output' must have exactly one of 'value' and 'method': %s", path)
+	args, err := idl("$fill", bson.Raw(v.Value), map[string]string{"method": "string", "value": ""})
+	if err != nil || args["method"].Type == 0 {
+		return window, args["value"], err
 	}
-	method, _ := value.Text(arg)
-	switch {
-	case key == "value":
-		return window, arg, nil
-	case key != "method":
-		return window, expression, fail(40415, "BSON field '$fill.output.%s' is an unknown field.", key)
-	case method == "linear":
-		return docValueOf("$linearFill", bson.StringValue("$"+path)), expression, nil
-	case method == "locf":
-		return docValueOf("$locf", bson.StringValue("$"+path)), expression, nil
+	if args["value"].Type != 0 {
+		return window, expression, fail(6050201, "Each fill output specification must have exactly one of 'method' or 'value' fields, not both")
 	}
-	return window, expression, fail(6050202, "Method must be either 'locf' or 'linear'")
+	of := bson.StringValue("$" + path)
+	switch method, _ := value.Text(args["method"]); method {
+	case "linear":
+		return docValueOf("$linearFill", of), expression, nil
+	case "locf":
+		return docValueOf("$locf", of), expression, nil
+	}
+	return window, expression, fail(6050202, "Method must be either locf or linear")
 }

@@ -89,7 +89,7 @@ func (s *graphStage) text(k string, v bson.RawValue) error {
 }
 
 func (s *graphStage) run(r *running, in Docs) Docs {
-	return mapped(in, func(d bson.Raw) (bson.Raw, error) {
+	return r.mapped(in, func(d bson.Raw) (bson.Raw, error) {
 		start, err := s.start.Eval(r.ctx(d))
 		if err != nil {
 			return nil, err
@@ -103,7 +103,9 @@ func (s *graphStage) run(r *running, in Docs) Docs {
 }
 
 func (s *graphStage) search(r *running, start bson.RawValue) ([]bson.Raw, error) {
-	all, err := collect(r.others(s.from))
+	m := r.meter()
+	h := &holding{m: m, stage: "$graphLookup"}
+	all, err := r.collect(h, r.others(s.from))
 	if err != nil {
 		return nil, err
 	}
@@ -117,6 +119,9 @@ func (s *graphStage) search(r *running, start bson.RawValue) ([]bson.Raw, error)
 			if seen[i] {
 				continue
 			}
+			if err := m.Step(bytesPerCompare * len(frontier)); err != nil {
+				return nil, err
+			}
 			ok, err := s.wanted(r, f, d)
 			if err != nil {
 				return nil, err
@@ -128,6 +133,9 @@ func (s *graphStage) search(r *running, start bson.RawValue) ([]bson.Raw, error)
 			next = spread(expr.Walk(bson.DocumentValue(d), strings.Split(s.connectFrom, ".")), next)
 			if s.depthField != "" {
 				d = setAt(d, s.depthField, bson.Int64Value(depth))
+			}
+			if err := m.Hold("$graphLookup", 2*len(d)+docCost); err != nil {
+				return nil, fail(40099, "$graphLookup reached maximum memory consumption")
 			}
 			out = append(out, d)
 		}

@@ -18,6 +18,7 @@ type groupStage struct {
 // accumulation is one field of a group: an accumulator and what it is fed.
 type accumulation struct {
 	field string
+	name  string // of the accumulator
 	make  func(env *expr.Env) expr.Accumulator
 	arg   expr.Expr
 }
@@ -75,7 +76,7 @@ func (s *groupStage) accumulator(pp *pipelineParser, field string, v bson.RawVal
 		if err != nil {
 			return err
 		}
-		s.accs = append(s.accs, accumulation{field, mk, e})
+		s.accs = append(s.accs, accumulation{field, name, mk, e})
 		return nil
 	}
 	if arg.Type == bson.TypeArray {
@@ -88,7 +89,7 @@ func (s *groupStage) accumulator(pp *pipelineParser, field string, v bson.RawVal
 		return fail(15952, "unknown group operator '%s'", name)
 	}
 	e, err := pp.operand(arg)
-	s.accs = append(s.accs, accumulation{field, func(env *expr.Env) expr.Accumulator { return expr.NewAccumulator(name, env) }, e})
+	s.accs = append(s.accs, accumulation{field, name, func(env *expr.Env) expr.Accumulator { return expr.NewAccumulator(name, env) }, e})
 	return err
 }
 
@@ -98,36 +99,61 @@ type group struct {
 }
 
 func (s *groupStage) run(r *running, in Docs) Docs {
-	return whole(in, func(docs []bson.Raw) ([]bson.Raw, error) {
-		var order []*group
-		groups := map[string]*group{}
-		for _, d := range docs {
-			c := r.ctx(d)
-			id, err := s.id.Eval(c)
-			if err != nil {
-				return nil, err
-			}
-			id = nullsForMissing(s.id, id, c)
-			key := value.Key(id, r.ee.Collator)
-			g := groups[key]
-			if g == nil {
-				g = &group{id: id}
-				for _, a := range s.accs {
-					g.accs = append(g.accs, a.make(r.ee))
-				}
-				groups[key] = g
-				order = append(order, g)
-			}
-			if err := s.feed(g, c); err != nil {
-				return nil, err
+	return func(yield func(bson.Raw, error) bool) {
+		h := &holding{m: r.meter(), stage: "$group"}
+		defer h.release()
+		groups, err := s.groups(r, h, in)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, g := range groups {
+			if !yield(s.result(g), nil) {
+				return
 			}
 		}
-		var out []bson.Raw
-		for _, g := range order {
-			out = append(out, s.result(g))
+	}
+}
+
+// groupCost is what a group or an accumulator takes beside what it keeps.
+const groupCost = 128
+
+// groups makes the groups, document by document.
+func (s *groupStage) groups(r *running, h *holding, in Docs) (order []*group, err error) {
+	groups := map[string]*group{}
+	for d, err := range in {
+		if err == nil {
+			err = h.m.Step(0)
 		}
-		return out, nil
-	})
+		if err != nil {
+			return nil, err
+		}
+		mark := h.m.Mark()
+		c := r.ctx(d)
+		id, err := s.id.Eval(c)
+		if err != nil {
+			return nil, err
+		}
+		id = nullsForMissing(s.id, id, c)
+		h.m.Release(mark)
+		key := value.Key(id, r.ee.Collator)
+		g := groups[key]
+		if g == nil {
+			if err := h.add(len(id.Value) + len(key) + (1+len(s.accs))*groupCost); err != nil {
+				return nil, err
+			}
+			g = &group{id: expr.Own(id)}
+			for _, a := range s.accs {
+				g.accs = append(g.accs, a.make(r.ee))
+			}
+			groups[key] = g
+			order = append(order, g)
+		}
+		if err := s.feed(h, g, c); err != nil {
+			return nil, err
+		}
+	}
+	return order, nil
 }
 
 // nullsForMissing makes null of a key that is missing, whole or in a field of a document key.
@@ -150,17 +176,30 @@ func nullsForMissing(e expr.Expr, id bson.RawValue, c *expr.Ctx) bson.RawValue {
 	return bson.DocumentValue(value.DocOf(fields...))
 }
 
-func (s *groupStage) feed(g *group, c *expr.Ctx) error {
+func (s *groupStage) feed(h *holding, g *group, c *expr.Ctx) error {
 	for i, a := range s.accs {
+		mark := h.m.Mark()
 		v, err := a.arg.Eval(c)
 		if err != nil {
 			return err
 		}
+		h.m.Release(mark)
+		before := keptBy(g.accs[i])
 		if err := g.accs[i].Add(v); err != nil {
+			return err
+		}
+		if err := h.accumulated(a.name, keptBy(g.accs[i])-before); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func keptBy(a expr.Accumulator) int {
+	if k, ok := a.(expr.Keeper); ok {
+		return k.Kept()
+	}
+	return 0
 }
 
 func (s *groupStage) result(g *group) bson.Raw {

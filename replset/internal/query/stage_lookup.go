@@ -122,7 +122,7 @@ func (r *running) others(coll string) Docs {
 }
 
 func (s *lookupStage) run(r *running, in Docs) Docs {
-	return mapped(in, func(d bson.Raw) (bson.Raw, error) {
+	return r.mapped(in, func(d bson.Raw) (bson.Raw, error) {
 		src := docsOf(nil)
 		if s.from != "" {
 			src = r.others(s.from)
@@ -132,10 +132,10 @@ func (s *lookupStage) run(r *running, in Docs) Docs {
 			if err != nil {
 				return nil, err
 			}
-			src = (&matchStage{f}).run(r, src)
+			src = s.matching(r, f, d, src)
 		}
 		if s.pipeline != nil {
-			inner := *r
+			inner := *r.ofStage()
 			for i, e := range s.vals {
 				v, err := e.Eval(r.ctx(d))
 				if err != nil {
@@ -145,12 +145,30 @@ func (s *lookupStage) run(r *running, in Docs) Docs {
 			}
 			src = s.pipeline.run(&inner, src)
 		}
-		found, err := collect(src)
+		found, err := s.found(r, src)
 		if err != nil {
 			return nil, err
 		}
 		return setAt(d, s.as, arrayOfDocs(found)), nil
 	})
+}
+
+// found gathers what is joined to a document.
+func (s *lookupStage) found(r *running, src Docs) (out []bson.Raw, err error) {
+	n := 0
+	for d, err := range src {
+		if err != nil {
+			return nil, err
+		}
+		if n += len(d); int64(n) > r.meter().Most() {
+			return nil, fail(4568, "Total size of documents in %s matching pipeline's $lookup stage exceeds %d bytes", s.from, r.meter().Most())
+		}
+		if err := r.meter().Hold("$lookup", len(d)+docCost); err != nil {
+			return nil, err
+		}
+		out = append(out, d)
+	}
+	return out, r.meter().Hold("$lookup", n)
 }
 
 func arrayOfDocs(docs []bson.Raw) bson.RawValue {
@@ -159,6 +177,24 @@ func arrayOfDocs(docs []bson.Raw) bson.RawValue {
 		vs[i] = bson.DocumentValue(d)
 	}
 	return value.ArrayOf(vs)
+}
+
+// bytesPerCompare is what a comparison counts among the steps of an execution.
+const bytesPerCompare = 16
+
+// matching filters; a local array is many comparisons a document.
+func (s *lookupStage) matching(r *running, f *Filter, d bson.Raw, src Docs) Docs {
+	n := len(expr.Walk(bson.DocumentValue(d), strings.Split(s.local, ".")).Value)
+	return r.mapped(src, func(o bson.Raw) (bson.Raw, error) {
+		if err := r.meter().Step(n); err != nil {
+			return nil, err
+		}
+		ok, _, err := f.eval(o, r.vars)
+		if err != nil || !ok {
+			return nil, err
+		}
+		return o, nil
+	})
 }
 
 // join is the filter for the documents whose foreign field equals the local one, or one of its elements.
@@ -236,7 +272,7 @@ func (s *unionStage) run(r *running, in Docs) Docs {
 			src = r.others(s.coll)
 		}
 		if s.pipeline != nil {
-			src = s.pipeline.run(r, src)
+			src = s.pipeline.run(r.ofStage(), src)
 		}
 		src(yield)
 	}

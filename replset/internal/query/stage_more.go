@@ -47,11 +47,14 @@ func parseFacet(pp *pipelineParser, _ string, arg bson.RawValue) ([]stage, error
 }
 
 func (s *facetStage) run(r *running, in Docs) Docs {
-	return whole(in, func(docs []bson.Raw) ([]bson.Raw, error) {
+	return r.whole("$facet", in, func(h *holding, docs []bson.Raw) ([]bson.Raw, error) {
 		var fields []value.Field
 		for i, p := range s.pipes {
-			out, err := collect(p.run(r, docsOf(docs)))
+			out, err := r.ofStage().collect(h, p.run(r, docsOf(docs)))
 			if err != nil {
+				return nil, err
+			}
+			if err := h.addAll(out); err != nil { // once as documents, once in the array
 				return nil, err
 			}
 			fields = append(fields, value.Field{Key: s.names[i], Value: arrayOfDocs(out)})
@@ -86,7 +89,7 @@ func parseSample(_ *pipelineParser, _ string, arg bson.RawValue) ([]stage, error
 }
 
 func (s *sampleStage) run(r *running, in Docs) Docs {
-	return whole(in, func(docs []bson.Raw) ([]bson.Raw, error) {
+	return r.whole("$sample", in, func(_ *holding, docs []bson.Raw) ([]bson.Raw, error) {
 		if r.env.Random == nil {
 			return nil, fail(mongoerr.CodeInternalError, "$sample has no source of randomness here")
 		}
@@ -116,7 +119,7 @@ func parseRedact(pp *pipelineParser, _ string, arg bson.RawValue) ([]stage, erro
 }
 
 func (s *redactStage) run(r *running, in Docs) Docs {
-	return mapped(in, func(d bson.Raw) (bson.Raw, error) {
+	return r.mapped(in, func(d bson.Raw) (bson.Raw, error) {
 		v, err := s.level(r.ctx(d), bson.DocumentValue(d))
 		return value.Doc(v), err
 	})

@@ -38,6 +38,8 @@ func (o *Output) Combine(existing, fresh bson.Raw) (bson.Raw, error) {
 		return expr.MergeObjects([]bson.Raw{existing, fresh}), nil
 	}
 	r := &running{env: o.pipeline.env, ee: o.pipeline.ee}
+	mark := r.meter().Mark()
+	defer func() { r.meter().Release(mark) }()
 	r.vars = r.vars.With("new", bson.DocumentValue(fresh))
 	for i, e := range o.vals {
 		v, err := e.Eval(r.ctx(fresh))
@@ -95,7 +97,7 @@ func (o *Output) parseMerge(pp *pipelineParser, arg bson.RawValue) error {
 		return nil
 	}
 	if arg.Type != bson.TypeEmbeddedDocument {
-		return fail(51182, "$merge requires a string or object argument, but found %s", value.TypeName(arg.Type))
+		return fail(51182, "$merge only supports a string or object argument, not %s", value.TypeName(arg.Type))
 	}
 	doc := bson.Raw(arg.Value)
 	for k, v := range doc.All() {
@@ -126,7 +128,9 @@ func (o *Output) parseMerge(pp *pipelineParser, arg bson.RawValue) error {
 
 func (o *Output) into(v bson.RawValue) error {
 	if s, ok := value.Text(v); ok && v.Type == bson.TypeString {
-		o.Coll = s
+		if o.Coll = s; s == "" {
+			return fail(5786800, "$merge 'into' field cannot be an empty string")
+		}
 		return nil
 	}
 	if v.Type != bson.TypeEmbeddedDocument {
@@ -135,14 +139,20 @@ func (o *Output) into(v bson.RawValue) error {
 	if s, ok := value.Text(value.Get(bson.Raw(v.Value), "db")); ok {
 		o.DB = s
 	}
-	o.Coll, _ = value.Text(value.Get(bson.Raw(v.Value), "coll"))
+	if o.Coll, _ = value.Text(value.Get(bson.Raw(v.Value), "coll")); o.Coll == "" {
+		return fail(5786801, "$merge 'into' field must specify a 'coll' that is not empty, null or undefined")
+	}
 	return nil
 }
 
 func (o *Output) on(v bson.RawValue) error {
 	list := []bson.RawValue{v}
-	if v.Type == bson.TypeArray {
+	switch v.Type {
+	case bson.TypeArray:
 		list = value.Array(v)
+	case bson.TypeString:
+	default:
+		return fail(51186, "$merge 'on' field  must be either a string or an array of strings, but found %s", value.TypeName(v.Type))
 	}
 	o.On = nil
 	for _, e := range list {
@@ -179,6 +189,9 @@ func (o *Output) whenMatched(pp *pipelineParser, v, let bson.RawValue) error {
 		o.pipeline, err = sub.parse(bson.RawArray(v.Value))
 		return err
 	}
+	if v.Type != bson.TypeString {
+		return fail(51191, "$merge 'whenMatched' field  must be either a string or an array, but found %s", value.TypeName(v.Type))
+	}
 	o.WhenMatched, _ = value.Text(v)
 	if !slices.Contains([]string{"replace", "keepExisting", "merge", "fail"}, o.WhenMatched) {
 		return bad("Enumeration value '%s' for field 'whenMatched' is not a valid value.", o.WhenMatched)
@@ -190,7 +203,7 @@ func (o *Output) whenMatched(pp *pipelineParser, v, let bson.RawValue) error {
 }
 
 func (s *outStage) run(r *running, in Docs) Docs {
-	return whole(in, func(docs []bson.Raw) ([]bson.Raw, error) {
+	return r.whole("$out", in, func(_ *holding, docs []bson.Raw) ([]bson.Raw, error) {
 		if r.env.Write == nil {
 			return nil, fail(mongoerr.CodeInternalError, "a pipeline cannot write here")
 		}

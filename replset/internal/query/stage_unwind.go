@@ -66,14 +66,21 @@ func (s *unwindStage) options(doc bson.Raw) error {
 	return nil
 }
 
-func (s *unwindStage) run(_ *running, in Docs) Docs {
+func (s *unwindStage) run(r *running, in Docs) Docs {
 	return func(yield func(bson.Raw, error) bool) {
 		for d, err := range in {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			if !s.each(d, func(out bson.Raw) bool { return yield(out, nil) }) {
+			more := s.each(d, func(out bson.Raw) bool {
+				if err := r.meter().Step(len(out)); err != nil {
+					yield(nil, err)
+					return false
+				}
+				return yield(out, nil)
+			})
+			if !more {
 				return
 			}
 		}
@@ -89,17 +96,15 @@ func (s *unwindStage) each(d bson.Raw, yield func(bson.Raw) bool) bool {
 		}
 		return yield(s.indexed(d, bson.NullValue()))
 	}
-	elems := value.Array(v)
-	if len(elems) == 0 {
-		if !s.preserve {
-			return true
-		}
-		return yield(s.indexed(setAt(d, s.path, value.Missing), bson.NullValue()))
-	}
-	for i, e := range elems {
-		if !yield(s.indexed(setAt(d, s.path, e), bson.Int64Value(int64(i)))) {
+	i := int64(0)
+	for _, e := range bson.RawArray(v.Value).All() {
+		if !yield(s.indexed(setAt(d, s.path, e), bson.Int64Value(i))) {
 			return false
 		}
+		i++
+	}
+	if i == 0 && s.preserve {
+		return yield(s.indexed(setAt(d, s.path, value.Missing), bson.NullValue()))
 	}
 	return true
 }

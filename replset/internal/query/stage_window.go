@@ -140,14 +140,14 @@ func (s *setWindowStage) output(pp *pipelineParser, path string, v bson.RawValue
 }
 
 func (s *setWindowStage) run(r *running, in Docs) Docs {
-	return whole(in, func(docs []bson.Raw) ([]bson.Raw, error) {
+	return r.whole("$setWindowFields", in, func(h *holding, docs []bson.Raw) ([]bson.Raw, error) {
 		parts, err := partitionBy(r, s.partition, docs)
 		if err != nil {
 			return nil, err
 		}
 		var out []bson.Raw
 		for _, part := range parts {
-			done, err := s.one(r, part)
+			done, err := s.one(r, h, part)
 			if err != nil {
 				return nil, err
 			}
@@ -195,7 +195,7 @@ func partitionBy(r *running, e expr.Expr, docs []bson.Raw) ([][]bson.Raw, error)
 }
 
 // one computes the fields of a partition's documents. Every function sees the documents as they came in.
-func (s *setWindowStage) one(r *running, docs []bson.Raw) ([]bson.Raw, error) {
+func (s *setWindowStage) one(r *running, h *holding, docs []bson.Raw) ([]bson.Raw, error) {
 	p := &partition{docs: slices.Clone(docs), sort: s.sort}
 	if s.sort != nil {
 		if err := s.sort.Apply(p.docs); err != nil {
@@ -209,16 +209,25 @@ func (s *setWindowStage) one(r *running, docs []bson.Raw) ([]bson.Raw, error) {
 				return nil, err
 			}
 			p.by = append(p.by, v)
+			if err := h.add(len(v.Value) + docCost); err != nil {
+				return nil, err
+			}
 		}
 	}
 	out := slices.Clone(p.docs)
 	for _, o := range s.outputs {
+		mark := h.m.Mark()
 		vals, err := o.fn.compute(r, p)
 		if err != nil {
 			return nil, err
 		}
+		h.m.Release(mark)
 		for i, v := range vals {
+			before := len(out[i])
 			out[i] = setAt(out[i], o.path, v)
+			if err := h.add(len(out[i]) - before + len(o.path)); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return out, nil

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/sextantdb/sextant/bson"
-	"github.com/sextantdb/sextant/mongoerr"
 	"github.com/sextantdb/sextant/replset/internal/query/value"
 )
 
@@ -26,9 +25,6 @@ func ParseUpdate(u bson.RawValue, arrayFilters []bson.Raw, o Options) (*Update, 
 	doc := value.Doc(u)
 	first, _ := value.First(doc)
 	if !strings.HasPrefix(first, "$") {
-		if len(arrayFilters) > 0 {
-			return nil, fail(mongoerr.CodeFailedToParse, "arrayFilters may not be specified for replacement-style updates")
-		}
 		out.replace, out.isDoc = doc, true
 		return out, nil
 	}

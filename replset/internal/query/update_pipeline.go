@@ -11,7 +11,7 @@ import (
 // parsePipeline parses an update that is a pipeline of $set, $unset, $project, $replaceRoot.
 func (u *Update) parsePipeline(stages bson.RawArray, arrayFilters []bson.Raw) error {
 	if len(arrayFilters) > 0 {
-		return fail(mongoerr.CodeFailedToParse, "arrayFilters may not be specified for pipeline-syle updates")
+		return fail(mongoerr.CodeFailedToParse, "arrayFilters may not be specified for pipeline-style updates")
 	}
 	ee, vars, err := u.opts.exprEnv()
 	if err != nil {

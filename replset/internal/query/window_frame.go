@@ -29,6 +29,8 @@ func (s *setWindowStage) frame(pp *pipelineParser, v bson.RawValue) (f frame, er
 	if v.Type == 0 || value.Doc(v).IsEmpty() {
 		return wholePartition, nil
 	}
+	const form = "'window' field can only contain 'documents' as the only argument or 'range' with an optional 'unit' field"
+	other := false
 	var documents, ranged, unit bson.RawValue
 	for k, e := range value.Doc(v).All() {
 		switch k {
@@ -39,7 +41,7 @@ func (s *setWindowStage) frame(pp *pipelineParser, v bson.RawValue) (f frame, er
 		case "unit":
 			unit = e
 		default:
-			return f, fail(mongoerr.CodeFailedToParse, "'window' field can only contain 'documents' as the only argument or 'range' with an optional 'unit' field")
+			other = true
 		}
 	}
 	switch {
@@ -47,6 +49,16 @@ func (s *setWindowStage) frame(pp *pipelineParser, v bson.RawValue) (f frame, er
 		return f, fail(mongoerr.CodeFailedToParse, "Window bounds can specify either 'documents' or 'unit', not both.")
 	case unit.Type != 0 && ranged.Type == 0:
 		return f, fail(mongoerr.CodeFailedToParse, "Window bounds can only specify 'unit' with range-based bounds.")
+	case ranged.Type == 0 && documents.Type == 0:
+		return f, fail(mongoerr.CodeFailedToParse, form)
+	case other && documents.Type != 0:
+		return f, fail(mongoerr.CodeFailedToParse, "'window' field that specifies documents cannot have other fields")
+	case other && unit.Type != 0:
+		return f, fail(mongoerr.CodeFailedToParse, "'window' field that specifies unit cannot have other fields besides 'range'")
+	case other:
+		return f, fail(mongoerr.CodeFailedToParse, "'window' field that specifies range cannot have other fields besides 'unit'")
+	case unit.Type != 0 && unit.Type != bson.TypeString:
+		return f, fail(mongoerr.CodeFailedToParse, "'unit' must be a string")
 	}
 	if f.byRange = ranged.Type != 0; !f.byRange {
 		return f, s.documentBounds(pp, &f, documents)

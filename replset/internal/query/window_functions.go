@@ -27,10 +27,10 @@ func (s *setWindowStage) function(pp *pipelineParser, name string, arg, window b
 	}
 	if name == "$covariancePop" || name == "$covarianceSamp" {
 		e, err := pp.operand(arg)
-		return &framed{f, func(*expr.Env) expr.Accumulator { return &covariance{sample: name == "$covarianceSamp"} }, e}, err
+		return &framed{f, name, func(*expr.Env) expr.Accumulator { return &covariance{sample: name == "$covarianceSamp"} }, e}, err
 	}
 	a, err := pp.windowAccumulator(name, arg)
-	return &framed{f, a.make, a.arg}, err
+	return &framed{f, name, a.make, a.arg}, err
 }
 
 func (pp *pipelineParser) windowAccumulator(name string, arg bson.RawValue) (a accumulation, err error) {
@@ -49,6 +49,7 @@ func (pp *pipelineParser) windowAccumulator(name string, arg bson.RawValue) (a a
 // framed accumulates over the documents of the window.
 type framed struct {
 	frame
+	name string
 	make func(*expr.Env) expr.Accumulator
 	arg  expr.Expr
 }
@@ -60,6 +61,7 @@ func (w *framed) compute(r *running, p *partition) ([]bson.RawValue, error) {
 	}
 	out := make([]bson.RawValue, len(p.docs))
 	var acc expr.Accumulator
+	m := r.meter()
 	begun, done := 0, 0
 	for i := range p.docs {
 		from, to, err := w.around(p, i)
@@ -67,23 +69,37 @@ func (w *framed) compute(r *running, p *partition) ([]bson.RawValue, error) {
 			return nil, err
 		}
 		if acc == nil || from != begun || to < done { // else the window has only grown
+			if acc != nil {
+				_ = m.Adjust(w.name, -keptBy(acc))
+			}
 			acc, begun, done = w.make(r.ee), from, from
 		}
 		for ; done < to; done++ {
+			kept := keptBy(acc)
 			if err := acc.Add(vals[done]); err != nil {
+				return nil, err
+			}
+			if err := m.Adjust(w.name, keptBy(acc)-kept); err != nil {
 				return nil, err
 			}
 		}
 		out[i] = acc.Result()
+		if err := m.Hold(w.name, len(out[i].Value)+docCost); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }
 
 func evalAll(r *running, p *partition, e expr.Expr) ([]bson.RawValue, error) {
 	vals := make([]bson.RawValue, len(p.docs))
+	m := r.meter()
 	for i, d := range p.docs {
 		var err error
 		if vals[i], err = e.Eval(r.ctx(d)); err != nil {
+			return nil, err
+		}
+		if err := m.Hold("$setWindowFields", docCost); err != nil {
 			return nil, err
 		}
 	}
@@ -97,10 +113,10 @@ func (s *setWindowStage) rank(name string, arg, window bson.RawValue) (windowFun
 	switch {
 	case window.Type != 0:
 		return nil, fail(5371601, "Rank style window functions take no other arguments")
-	case s.sort == nil || len(s.sort.Fields()) != 1:
-		return nil, fail(5371602, "%s must be specified with a top level sortBy expression with exactly one element", name)
 	case arg.Type != bson.TypeEmbeddedDocument || !bson.Raw(arg.Value).IsEmpty():
 		return nil, fail(5371603, "%s must be specified with '{}' as the value", name)
+	case s.sort == nil || len(s.sort.Fields()) != 1:
+		return nil, fail(5371602, "%s must be specified with a top level sortBy expression with exactly one element", name)
 	}
 	return ranking{name}, nil
 }
@@ -131,8 +147,6 @@ func (s *setWindowStage) shift(pp *pipelineParser, arg, window bson.RawValue) (w
 		return nil, fail(mongoerr.CodeFailedToParse, "Argument to $shift must be an object")
 	case window.Type != 0:
 		return nil, fail(mongoerr.CodeFailedToParse, "$shift does not accept a 'window' field")
-	case s.sort == nil:
-		return nil, fail(mongoerr.CodeFailedToParse, "'$shift' requires a sortBy")
 	}
 	args := map[string]bson.RawValue{}
 	for k, v := range bson.Raw(arg.Value).All() {
@@ -142,11 +156,13 @@ func (s *setWindowStage) shift(pp *pipelineParser, arg, window bson.RawValue) (w
 		args[k] = v
 	}
 	by, whole := value.Integral(args["by"])
-	if !whole || !value.IsNumber(args["by"]) || !fitsInt(by) {
-		return nil, fail(mongoerr.CodeFailedToParse, "'$shift:by' field must be an integer, but found %s", value.Print(args["by"]))
-	}
-	if args["output"].Type == 0 {
+	switch {
+	case args["by"].Type != 0 && (!whole || !value.IsNumber(args["by"]) || !fitsInt(by)):
+		return nil, fail(mongoerr.CodeFailedToParse, "'$shift:by' field must be an integer, but found  %s", value.PrintElement("by", args["by"]))
+	case args["output"].Type == 0:
 		return nil, fail(mongoerr.CodeFailedToParse, "$shift requires an 'output' expression.")
+	case args["by"].Type == 0:
+		return nil, fail(mongoerr.CodeFailedToParse, "$shift requires 'by' as an integer value.")
 	}
 	w := &shift{by: by, other: bson.NullValue()}
 	var err error
@@ -162,6 +178,9 @@ func (s *setWindowStage) shift(pp *pipelineParser, arg, window bson.RawValue) (w
 		if w.other, constant = expr.IsConstant(e); !constant {
 			return nil, fail(mongoerr.CodeFailedToParse, "'$shift:default' expression must yield a constant value.")
 		}
+	}
+	if s.sort == nil {
+		return nil, fail(mongoerr.CodeFailedToParse, "'$shift' requires a sortBy")
 	}
 	return w, nil
 }

@@ -33,7 +33,7 @@ func TestWindowFunctionsSeeTheirWindowAlone(t *testing.T) {
 		{`{"$derivative":{"input":"$x"},"window":{"documents":["unbounded","current"]}}`,
 			`null {"$numberDouble":"1"} {"$numberDouble":"1"} {"$numberDouble":"1"}`},
 		{`{"$integral":{"input":"$x"},"window":{"documents":["unbounded","current"]}}`,
-			`{"$numberDouble":"0"} {"$numberDouble":"1.5"} {"$numberDouble":"4"} {"$numberDouble":"12"}`},
+			`0 {"$numberDouble":"1.5"} {"$numberDouble":"4"} {"$numberDouble":"12"}`},
 		{`{"$expMovingAvg":{"input":"$x","N":3}}`, `1 {"$numberDouble":"1.5"} {"$numberDouble":"2.25"} {"$numberDouble":"3.625"}`},
 		{`{"$covariancePop":["$x","$x"],"window":{"documents":[-1,0]}}`,
 			`{"$numberDouble":"0"} {"$numberDouble":"0.25"} {"$numberDouble":"0.25"} {"$numberDouble":"1"}`},

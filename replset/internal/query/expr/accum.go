@@ -1,8 +1,8 @@
 package expr
 
 import (
+	"bytes"
 	"math"
-	"slices"
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/replset/internal/query/value"
@@ -13,6 +13,18 @@ type Accumulator interface {
 	Add(v bson.RawValue) error
 	Result() bson.RawValue
 }
+
+// Keeper is an accumulator that keeps what it is given. Kept is how many bytes it keeps.
+type Keeper interface{ Kept() int }
+
+// Own gives a value bytes of its own: what it is a part of may be much larger.
+func Own(v bson.RawValue) bson.RawValue {
+	v.Value = bytes.Clone(v.Value)
+	return v
+}
+
+// KeptOf is what a list of values takes, the lists that it has outgrown and that which it will become included.
+func KeptOf(size, n int) int { return 2*size + n*elementCost }
 
 // NewAccumulator makes the accumulator of that name, nil if there is none.
 func NewAccumulator(name string, env *Env) Accumulator {
@@ -81,10 +93,12 @@ func (e *extreme) Add(v bson.RawValue) error {
 	}
 	n := value.CompareWith(v, e.v, e.c)
 	if e.v.Type == 0 || n < 0 && !e.max || n > 0 && e.max {
-		e.v = v
+		e.v = Own(v)
 	}
 	return nil
 }
+
+func (e *extreme) Kept() int { return len(e.v.Value) }
 
 func (e *extreme) Result() bson.RawValue { return orNull(e.v) }
 
@@ -95,40 +109,61 @@ type first1 struct {
 
 func (f *first1) Add(v bson.RawValue) error {
 	if !f.any {
-		f.v, f.any = v, true
+		f.v, f.any = Own(v), true
 	}
 	return nil
 }
+
+func (f *first1) Kept() int { return len(f.v.Value) }
 
 func (f *first1) Result() bson.RawValue { return orNull(f.v) }
 
 type last1 struct{ v bson.RawValue }
 
-func (l *last1) Add(v bson.RawValue) error { l.v = v; return nil }
+func (l *last1) Add(v bson.RawValue) error { l.v = Own(v); return nil }
+func (l *last1) Kept() int                 { return len(l.v.Value) }
 func (l *last1) Result() bson.RawValue     { return orNull(l.v) }
 
-type push struct{ vs []bson.RawValue }
+type push struct {
+	vs   []bson.RawValue
+	size int
+}
 
 func (p *push) Add(v bson.RawValue) error {
 	if v.Type != 0 {
-		p.vs = append(p.vs, v)
+		p.vs = append(p.vs, Own(v))
+		p.size += len(v.Value)
 	}
 	return nil
 }
+
+func (p *push) Kept() int { return KeptOf(p.size, len(p.vs)) }
 
 func (p *push) Result() bson.RawValue { return value.ArrayOf(p.vs) }
 
 type addToSet struct {
-	c  *value.Collator
-	vs []bson.RawValue
+	c    *value.Collator
+	vs   []bson.RawValue
+	size int
+	seen map[string]bool
 }
 
 func (s *addToSet) Add(v bson.RawValue) error {
-	if v.Type != 0 && !slices.ContainsFunc(s.vs, func(w bson.RawValue) bool { return value.CompareWith(v, w, s.c) == 0 }) {
-		s.vs = append(s.vs, v)
+	if v.Type == 0 {
+		return nil
+	}
+	if s.seen == nil {
+		s.seen = map[string]bool{}
+	}
+	if k := value.Key(v, s.c); !s.seen[k] {
+		s.seen[k] = true
+		s.vs = append(s.vs, Own(v))
+		s.size += len(v.Value) + len(k)
 	}
 	return nil
 }
+
+func (s *addToSet) Kept() int { return KeptOf(s.size, 2*len(s.vs)) }
 
 func (s *addToSet) Result() bson.RawValue { return value.ArrayOf(s.vs) }
 
@@ -164,7 +199,10 @@ func (d *deviation) Result() bson.RawValue {
 	return bson.DoubleValue(math.Sqrt(d.m2 / float64(n)))
 }
 
-type merged struct{ docs []bson.Raw }
+type merged struct {
+	docs []bson.Raw
+	size int
+}
 
 func (m *merged) Add(v bson.RawValue) error {
 	if value.Nullish(v) {
@@ -173,9 +211,15 @@ func (m *merged) Add(v bson.RawValue) error {
 	if v.Type != bson.TypeEmbeddedDocument {
 		return fail(40400, "$mergeObjects requires object inputs, but input %s is of type %s", value.Show(v), typeOf(v))
 	}
-	m.docs = append(m.docs, bson.Raw(v.Value))
+	m.docs = append(m.docs, bson.Raw(Own(v).Value))
+	if m.size += len(v.Value); m.size > 2*len(m.docs[0])+1<<16 { // most of what is kept may be overwritten by now
+		d := MergeObjects(m.docs)
+		m.docs, m.size = []bson.Raw{d}, len(d)
+	}
 	return nil
 }
+
+func (m *merged) Kept() int { return KeptOf(m.size, len(m.docs)) }
 
 func (m *merged) Result() bson.RawValue { return bson.DocumentValue(MergeObjects(m.docs)) }
 

@@ -131,27 +131,35 @@ func multiply(_ *Ctx, a []bson.RawValue) (bson.RawValue, error) {
 	return intOrLong(long), nil
 }
 
-func divide(_ *Ctx, a []bson.RawValue) (bson.RawValue, error) {
+func divide(c *Ctx, a []bson.RawValue) (bson.RawValue, error) {
 	l, r := a[0], a[1]
 	switch {
 	case value.IsNumber(l) && value.IsNumber(r):
-		return divideNumbers(l, r)
+		return c.divideNumbers(l, r)
 	case value.Nullish(l) || value.Nullish(r):
 		return null, nil
 	}
-	return failed(16609, "$divide only supports numeric types, not %s and %s", typeOf(l), typeOf(r))
+	return failed(c.sinceNewer(mongoerr.CodeTypeMismatch, 16609), "$divide only supports numeric types, not %s and %s", typeOf(l), typeOf(r))
 }
 
-func divideNumbers(l, r bson.RawValue) (bson.RawValue, error) {
+// sinceNewer is the first code, or the second of a server of version 4.0.
+func (c *Ctx) sinceNewer(code, before int32) int32 {
+	if c != nil && c.Env != nil && !c.Env.Newer {
+		return before
+	}
+	return code
+}
+
+func (c *Ctx) divideNumbers(l, r bson.RawValue) (bson.RawValue, error) {
 	if widest(l.Type, r.Type) == bson.TypeDecimal128 {
 		y := value.AsDecimal(r)
 		if y.Form == apd.Finite && y.IsZero() {
-			return failed(16608, "can't $divide by zero")
+			return failed(c.sinceNewer(mongoerr.CodeBadValue, 16608), "can't $divide by zero")
 		}
 		return value.DecimalValue(value.Quo(value.AsDecimal(l), y)), nil
 	}
 	if value.Float(r) == 0 {
-		return failed(16608, "can't $divide by zero")
+		return failed(c.sinceNewer(mongoerr.CodeBadValue, 16608), "can't $divide by zero")
 	}
 	return bson.DoubleValue(value.Float(l) / value.Float(r)), nil
 }

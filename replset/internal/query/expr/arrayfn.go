@@ -167,10 +167,17 @@ func sliceFrom(all []bson.RawValue, from int, count bson.RawValue) (bson.RawValu
 	return value.ArrayOf(all[from:min(from+n, len(all))]), nil
 }
 
-// maxRange bounds what $range may build: a document cannot hold more.
-const maxRange = 1 << 20
+// rangeElement is the most bytes that an element of a $range takes: a type, a number, and an index of up to 7 digits.
+const rangeElement = 1 + 8 + 4
 
-func rangeOf(_ *Ctx, a []bson.RawValue) (bson.RawValue, error) {
+func sign(d int64) int64 {
+	if d < 0 {
+		return -1
+	}
+	return 1
+}
+
+func rangeOf(c *Ctx, a []bson.RawValue) (bson.RawValue, error) {
 	start, end, step := a[0], a[1], bson.Int32Value(1)
 	switch {
 	case !value.IsNumber(start):
@@ -194,10 +201,11 @@ func rangeOf(_ *Ctx, a []bson.RawValue) (bson.RawValue, error) {
 		}
 	}
 	lo, hi, d := value.Long(start), value.Long(end), value.Long(step)
-	if n := (hi - lo) / d; n > maxRange {
-		return failed(146, "$range would use too much memory: %d numbers", n)
+	count := max(0, (hi-lo+d-sign(d))/d)
+	if err := c.repeated("$range", count, rangeElement); err != nil {
+		return null, err
 	}
-	dst, begin := bson.BeginDocument(nil)
+	dst, begin := bson.BeginDocument(make([]byte, 0, 5+count*rangeElement))
 	for i, n := 0, lo; d > 0 && n < hi || d < 0 && n > hi; i, n = i+1, n+d {
 		dst = bson.AppendInt32(dst, value.Index(i), int32(n))
 	}

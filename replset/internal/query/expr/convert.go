@@ -146,7 +146,7 @@ func unconvertible(format string, args ...any) (bson.RawValue, error) {
 
 func convert(c *Ctx, v bson.RawValue, t bson.Type) (bson.RawValue, error) {
 	switch {
-	case v.Type == t && t != bson.TypeInt32 && convertible[t]:
+	case v.Type == t && t != bson.TypeInt32 && t != bson.TypeTimestamp && convertible[t]:
 		return v, nil
 	case t == bson.TypeBoolean:
 		return bson.BooleanValue(value.Truthy(v)), nil

@@ -387,7 +387,7 @@ func readDate(c *Ctx, v bson.RawValue, pattern string, formatted bool, loc *time
 	var ms int64
 	var err error
 	if formatted {
-		ms, err = ParseDateFormat(text, pattern, loc)
+		ms, err = ParseDateFormat(text, pattern, loc, c.Env.Newer)
 	} else {
 		ms, err = ParseDate(c.Env, text, loc)
 	}

@@ -119,12 +119,12 @@ type formatReader struct {
 	hour, minute, second, milli    int
 	isoYear, isoWeek, isoDay, yday int
 	off                            int
-	zoned, iso                     bool
+	zoned, iso, months             bool
 }
 
-// ParseDateFormat reads a date by a pattern of the letters of FormatDate.
-func ParseDateFormat(text, format string, loc *time.Location) (int64, error) {
-	r := &formatReader{text: text, rest: text, month: 1, day: 1, year: 1970, isoWeek: 1, isoDay: 1}
+// ParseDateFormat reads a date by a pattern of the letters of FormatDate; months are the names of months.
+func ParseDateFormat(text, format string, loc *time.Location, months bool) (int64, error) {
+	r := &formatReader{months: months, text: text, rest: text, month: 1, day: 1, year: 1970, isoWeek: 1, isoDay: 1}
 	for i := 0; i < len(format); i++ {
 		if format[i] == '%' && i+1 < len(format) {
 			i++
@@ -219,7 +219,25 @@ func (r *formatReader) part(c byte) error {
 		r.rest = r.rest[1:]
 		return nil
 	}
+	if r.months && c == 'b' {
+		return r.monthName(3)
+	}
+	if r.months && c == 'B' {
+		return r.monthName(len("September"))
+	}
 	return fail(18536, "Invalid format character '%%%c' in format string", c)
+}
+
+// monthName reads the English name of a month, whole or its first three letters.
+func (r *formatReader) monthName(most int) error {
+	for m := time.January; m <= time.December; m++ {
+		name := m.String()[:min(most, len(m.String()))]
+		if len(r.rest) >= len(name) && strings.EqualFold(r.rest[:len(name)], name) {
+			r.month, r.rest = int(m), r.rest[len(name):]
+			return nil
+		}
+	}
+	return r.fault("A textual month could not be found", first(r.rest))
 }
 
 func first(s string) byte {

@@ -19,7 +19,8 @@ type Env struct {
 	Random      func() float64                           // for $rand, in [0,1)
 	Zone        func(name string) (*time.Location, bool) // Olson time zones; nil knows none
 	Collator    *value.Collator
-	Newer       bool // than 4.0: the language of 4.4 and later
+	Newer       bool   // than 4.0: the language of 4.4 and later
+	Meter       *Meter // of the one execution that this is for; nil: nothing is bounded
 }
 
 // Vars is a chain of variables, the innermost first.

@@ -113,6 +113,8 @@ func parseFilter(p *Parser, _ string, arg bson.RawValue) (Expr, error) {
 
 // Eval computes the body for each element.
 func (x *each) Eval(c *Ctx) (bson.RawValue, error) {
+	m := c.meter()
+	mark := m.Mark()
 	in, err := x.input.Eval(c)
 	if err != nil || value.Nullish(in) {
 		return null, err
@@ -128,21 +130,43 @@ func (x *each) Eval(c *Ctx) (bson.RawValue, error) {
 		return null, err
 	}
 	var out []bson.RawValue
+	total := 0
 	for _, e := range bson.RawArray(in.Value).All() {
+		before := m.Mark()
 		v, err := x.body.Eval(c.With(x.as, e))
 		if err != nil {
 			return v, err
 		}
-		if !x.filter {
-			out = append(out, v)
-		} else if value.Truthy(v) {
-			out = append(out, e)
+		if x.filter && !value.Truthy(v) {
+			m.Release(before)
+			if err := m.Step(0); err != nil {
+				return v, err
+			}
+			continue
 		}
+		if x.filter {
+			v = e
+		}
+		m.Release(before)
+		if err := m.Hold(x.name(), len(v.Value)+elementCost); err != nil {
+			return v, err
+		}
+		out, total = append(out, v), total+len(v.Value)
 		if most > 0 && len(out) >= most {
 			break
 		}
 	}
-	return value.ArrayOf(out), nil
+	if err := m.Hold(x.name(), total); err != nil {
+		return null, err
+	}
+	return m.settle(mark, value.ArrayOf(out))
+}
+
+func (x *each) name() string {
+	if x.filter {
+		return "$filter"
+	}
+	return "$map"
 }
 
 // most is the limit of a $filter, 0 for none.
@@ -210,6 +234,8 @@ func parseReduce(p *Parser, _ string, arg bson.RawValue) (Expr, error) {
 
 // Eval folds the elements into one value.
 func (x *reduce) Eval(c *Ctx) (bson.RawValue, error) {
+	m := c.meter()
+	mark := m.Mark()
 	in, err := x.input.Eval(c)
 	if err != nil || value.Nullish(in) {
 		return null, err
@@ -217,6 +243,7 @@ func (x *reduce) Eval(c *Ctx) (bson.RawValue, error) {
 	if in.Type != bson.TypeArray {
 		return failed(40080, "$reduce requires that 'input' be an array, found: %s", value.Show(in))
 	}
+	begun := m.Mark()
 	acc, err := x.initial.Eval(c)
 	if err != nil {
 		return acc, err
@@ -225,8 +252,12 @@ func (x *reduce) Eval(c *Ctx) (bson.RawValue, error) {
 		if acc, err = x.body.Eval(c.With("this", e).With("value", acc)); err != nil {
 			return acc, err
 		}
+		m.Release(begun)
+		if err := m.Hold("$reduce", len(acc.Value)); err != nil {
+			return acc, err
+		}
 	}
-	return acc, nil
+	return m.settle(mark, acc)
 }
 
 func (x *reduce) fold(c *Ctx) (Expr, error) {
@@ -287,6 +318,8 @@ func parseLet(p *Parser, _ string, arg bson.RawValue) (Expr, error) {
 // Eval computes the body with the variables; they do not see each other.
 func (x *let) Eval(c *Ctx) (bson.RawValue, error) {
 	inner := c
+	m := c.meter()
+	mark := m.Mark()
 	for i, e := range x.vals {
 		v, err := e.Eval(c)
 		if err != nil {
@@ -294,7 +327,11 @@ func (x *let) Eval(c *Ctx) (bson.RawValue, error) {
 		}
 		inner = inner.With(x.names[i], v)
 	}
-	return x.body.Eval(inner)
+	v, err := x.body.Eval(inner)
+	if err != nil {
+		return v, err
+	}
+	return m.settle(mark, v)
 }
 
 func (x *let) fold(c *Ctx) (Expr, error) {

@@ -92,7 +92,7 @@ func quantize(d *apd.Decimal, places int32, mode apd.Rounder) *apd.Decimal {
 
 // roundTo is $round and $trunc with an optional number of places.
 func roundTo(name string, mode apd.Rounder) evalFunc {
-	return func(_ *Ctx, a []bson.RawValue) (bson.RawValue, error) {
+	return func(c *Ctx, a []bson.RawValue) (bson.RawValue, error) {
 		v, places := a[0], bson.Int32Value(0)
 		if len(a) == 2 {
 			places = a[1]
@@ -101,7 +101,7 @@ func roundTo(name string, mode apd.Rounder) evalFunc {
 		case value.Nullish(v) || value.Nullish(places):
 			return null, nil
 		case !value.IsNumber(v) && len(a) == 1 && name == "$trunc": // which 4.0 had already
-			return failed(28765, "%s only supports numeric types, not %s", name, typeOf(v))
+			return failed(c.sinceNewer(51081, 28765), "%s only supports numeric types, not %s", name, typeOf(v))
 		case !value.IsNumber(v):
 			return failed(51081, "%s only supports numeric types, not %s", name, typeOf(v))
 		}

@@ -23,26 +23,53 @@ func splitPath(s string) []string { return strings.Split(s, ".") }
 
 // MergeObjects puts the fields of docs into one document; a later value takes the place of an earlier one.
 func MergeObjects(docs []bson.Raw) bson.Raw {
-	var fields []value.Field
+	var s fieldSet
 	for _, d := range docs {
 		for k, v := range d.All() {
-			i := slices.IndexFunc(fields, func(f value.Field) bool { return f.Key == k })
-			if i < 0 {
-				fields = append(fields, value.Field{Key: k, Value: v})
-			} else {
-				fields[i].Value = v
-			}
+			s.put(value.Field{Key: k, Value: v})
 		}
 	}
-	return value.DocOf(fields...)
+	return value.DocOf(s.fields...)
 }
 
-func objectToArray(_ *Ctx, v bson.RawValue) (bson.RawValue, error) {
+// fieldSet holds the fields of a document under construction by name: the first of a name has the place, the last the value.
+type fieldSet struct {
+	fields []value.Field
+	places map[string]int // once there are many
+}
+
+const manyFields = 16
+
+func (s *fieldSet) put(f value.Field) {
+	i, ok := s.places[f.Key]
+	if s.places == nil {
+		i = slices.IndexFunc(s.fields, func(g value.Field) bool { return g.Key == f.Key })
+		ok = i >= 0
+	}
+	if ok {
+		s.fields[i] = f
+		return
+	}
+	s.fields = append(s.fields, f)
+	if s.places != nil {
+		s.places[f.Key] = len(s.fields) - 1
+	} else if len(s.fields) > manyFields {
+		s.places = map[string]int{}
+		for i, g := range s.fields {
+			s.places[g.Key] = i
+		}
+	}
+}
+
+func objectToArray(c *Ctx, v bson.RawValue) (bson.RawValue, error) {
 	switch {
 	case value.Nullish(v):
 		return null, nil
 	case v.Type != bson.TypeEmbeddedDocument:
 		return failed(40390, "$objectToArray requires a document input, found: %s", typeOf(v))
+	}
+	if err := c.repeated("$objectToArray", int64(bson.Raw(v.Value).Len()), 2*elementCost); err != nil {
+		return null, err
 	}
 	var out []bson.RawValue
 	for k, e := range bson.Raw(v.Value).All() {
@@ -58,7 +85,7 @@ func arrayToObject(_ *Ctx, v bson.RawValue) (bson.RawValue, error) {
 	case v.Type != bson.TypeArray:
 		return failed(40386, "$arrayToObject requires an array input, found: %s", typeOf(v))
 	}
-	var fields []value.Field
+	var s fieldSet
 	var first bson.Type
 	for _, e := range bson.RawArray(v.Value).All() {
 		if first == 0 {
@@ -68,14 +95,9 @@ func arrayToObject(_ *Ctx, v bson.RawValue) (bson.RawValue, error) {
 		if err != nil {
 			return value.Missing, err
 		}
-		i := slices.IndexFunc(fields, func(g value.Field) bool { return g.Key == f.Key })
-		if i < 0 {
-			fields = append(fields, f)
-		} else {
-			fields[i] = f
-		}
+		s.put(f)
 	}
-	return bson.DocumentValue(value.DocOf(fields...)), nil
+	return bson.DocumentValue(value.DocOf(s.fields...)), nil
 }
 
 // pair reads one [key, value] or {k: key, v: value}; all of an array must be of the kind of the first.

@@ -81,6 +81,9 @@ func (p *Parser) Object(doc bson.Raw) (Expr, error) {
 	return out, nil
 }
 
+// Known says whether there is an operator of that name.
+func Known(name string) bool { return registry[name] != nil }
+
 // Operator parses {$name: argument}.
 func (p *Parser) Operator(doc bson.Raw) (Expr, error) {
 	if doc.Len() != 1 {
@@ -133,6 +136,8 @@ type call struct {
 func (x *call) Eval(c *Ctx) (bson.RawValue, error) {
 	var space [4]bson.RawValue
 	vals := space[:0]
+	m := c.meter()
+	mark := m.Mark()
 	for _, a := range x.args {
 		v, err := a.Eval(c)
 		if err != nil {
@@ -140,10 +145,18 @@ func (x *call) Eval(c *Ctx) (bson.RawValue, error) {
 		}
 		vals = append(vals, v)
 	}
-	return x.fn(c, vals)
+	if err := m.holdArguments(vals); err != nil {
+		return null, err
+	}
+	v, err := x.fn(c, vals)
+	if err != nil {
+		return v, err
+	}
+	return m.settle(mark, v)
 }
 
 func (x *call) fold(c *Ctx) (Expr, error) {
+	mark := c.meter().Mark()
 	args, constant, err := foldAll(x.args, c)
 	if err != nil {
 		return nil, err
@@ -152,7 +165,16 @@ func (x *call) fold(c *Ctx) (Expr, error) {
 	if !constant {
 		return out, nil
 	}
-	v, err := out.Eval(c)
+	return literal(c, mark, out)
+}
+
+// literal computes a constant. The constants that it was made of are forgotten.
+func literal(c *Ctx, mark int64, e Expr) (Expr, error) {
+	v, err := e.Eval(c)
+	if err != nil {
+		return nil, err
+	}
+	v, err = c.meter().settle(mark, v)
 	return Literal{v}, err
 }
 
@@ -209,19 +231,26 @@ type object struct {
 // Eval builds the document; missing fields are left out.
 func (o *object) Eval(c *Ctx) (bson.RawValue, error) {
 	dst, start := bson.BeginDocument(nil)
+	m := c.meter()
+	mark := m.Mark()
 	for i, e := range o.exprs {
 		v, err := e.Eval(c)
 		if err != nil {
+			return v, err
+		}
+		m.Release(mark + int64(len(dst)))
+		if err := m.Hold("an object", len(v.Value)); err != nil {
 			return v, err
 		}
 		if v.Type != 0 {
 			dst = bson.AppendValue(dst, o.keys[i], v)
 		}
 	}
-	return bson.DocumentValue(bson.EndDocument(dst, start)), nil
+	return m.settle(mark, bson.DocumentValue(bson.EndDocument(dst, start)))
 }
 
 func (o *object) fold(c *Ctx) (Expr, error) {
+	mark := c.meter().Mark()
 	exprs, constant, err := foldAll(o.exprs, c)
 	if err != nil {
 		return nil, err
@@ -230,8 +259,7 @@ func (o *object) fold(c *Ctx) (Expr, error) {
 	if !constant {
 		return out, nil
 	}
-	v, err := out.Eval(c)
-	return Literal{v}, err
+	return literal(c, mark, out)
 }
 
 // array builds an array; missing elements become null.
@@ -240,17 +268,23 @@ type array struct{ exprs []Expr }
 // Eval builds the array.
 func (a *array) Eval(c *Ctx) (bson.RawValue, error) {
 	vals := make([]bson.RawValue, len(a.exprs))
+	m := c.meter()
+	mark := m.Mark()
 	for i, e := range a.exprs {
 		v, err := e.Eval(c)
 		if err != nil {
 			return v, err
 		}
 		vals[i] = v
+		if err := m.Hold("an array", len(v.Value)+elementCost); err != nil {
+			return null, err
+		}
 	}
-	return value.ArrayOf(vals), nil
+	return m.settle(mark, value.ArrayOf(vals))
 }
 
 func (a *array) fold(c *Ctx) (Expr, error) {
+	mark := c.meter().Mark()
 	exprs, constant, err := foldAll(a.exprs, c)
 	if err != nil {
 		return nil, err
@@ -259,8 +293,7 @@ func (a *array) fold(c *Ctx) (Expr, error) {
 	if !constant {
 		return out, nil
 	}
-	v, err := out.Eval(c)
-	return Literal{v}, err
+	return literal(c, mark, out)
 }
 
 // CheckFieldName says why a name cannot be a part of a path.

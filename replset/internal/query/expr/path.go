@@ -97,7 +97,12 @@ func (x *path) Eval(c *Ctx) (bson.RawValue, error) {
 	if x.variable != "" {
 		v = x.start(c)
 	}
-	return Walk(v, x.parts), nil
+	out := Walk(v, x.parts)
+	if out.Type == bson.TypeArray && len(out.Value) > smallValue && len(x.parts) > 1 { // it may have been collected out of an array
+		m := c.meter()
+		return m.settle(m.Mark(), out)
+	}
+	return out, nil
 }
 
 func (x *path) start(c *Ctx) bson.RawValue {

@@ -18,9 +18,11 @@ type Percentile struct {
 }
 
 // ParsePercentile reads {input, p, method}; $median has no p.
-func (p *Parser) ParsePercentile(op string, arg bson.RawValue) (*Percentile, error) {
+//
+// noObject is the code of an argument that is no document.
+func (p *Parser) ParsePercentile(op string, arg bson.RawValue, noObject int32) (*Percentile, error) {
 	if arg.Type != bson.TypeEmbeddedDocument {
-		return nil, fail(7436100, "specification must be an object; found %s", value.PrintElement(op, arg))
+		return nil, fail(noObject, "specification must be an object; found %s", value.PrintElement(op, arg))
 	}
 	out := &Percentile{single: op == "$median", parts: []float64{0.5}}
 	args := map[string]bson.RawValue{}
@@ -35,7 +37,11 @@ func (p *Parser) ParsePercentile(op string, arg bson.RawValue) (*Percentile, err
 			return nil, fail(40414, "BSON field '%s.%s' is missing but a required field", op, k)
 		}
 	}
-	if method, _ := str(args["method"]); method != "approximate" {
+	method, isText := str(args["method"])
+	if !isText {
+		return nil, fail(mongoerr.CodeTypeMismatch, "BSON field '%s.method' is the wrong type '%s', expected type 'string'", op, typeOf(args["method"]))
+	}
+	if method != "approximate" {
 		return nil, fail(mongoerr.CodeBadValue, "Currently only 'approximate' can be used as percentile 'method'.")
 	}
 	var err error
@@ -58,14 +64,21 @@ func (p *Parser) percentiles(v bson.RawValue) ([]float64, error) {
 	}
 	list, constant := IsConstant(e)
 	vs := value.Array(list)
-	if !constant || list.Type != bson.TypeArray || len(vs) == 0 {
-		return nil, fail(7750301, "The $percentile 'p' field must be an array of constant numeric values, but found: %s", value.Print(v))
+	const form = "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: %s"
+	if !constant {
+		return nil, fail(7750300, "The $percentile 'p' field must be an array of constant values, but found value: %s.", value.Print(v))
+	}
+	if list.Type != bson.TypeArray || len(vs) == 0 {
+		return nil, fail(7750301, form, value.Show(list))
 	}
 	var out []float64
 	for _, n := range vs {
 		f := value.Float(n)
-		if !value.IsNumber(n) || !(f >= 0 && f <= 1) {
-			return nil, fail(7750303, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: %s", value.Print(n))
+		if !value.IsNumber(n) {
+			return nil, fail(7750302, form, value.Show(n))
+		}
+		if !(f >= 0 && f <= 1) {
+			return nil, fail(7750303, form, value.Show(bson.DoubleValue(f)))
 		}
 		out = append(out, f)
 	}
@@ -111,6 +124,9 @@ func (a *percentileOf) Add(v bson.RawValue) error {
 	return nil
 }
 
+// Kept is what the numbers take.
+func (a *percentileOf) Kept() int { return 16 * len(a.xs) }
+
 func (a *percentileOf) Result() bson.RawValue {
 	if !a.sorted {
 		slices.Sort(a.xs)
@@ -132,5 +148,5 @@ func (a *percentileOf) Result() bson.RawValue {
 }
 
 func parsePercentile(p *Parser, op string, arg bson.RawValue) (Expr, error) {
-	return p.ParsePercentile(op, arg)
+	return p.ParsePercentile(op, arg, map[string]int32{"$percentile": 7436200, "$median": 7436201}[op])
 }

@@ -39,10 +39,10 @@ func parseRegex(p *Parser, op string, arg bson.RawValue) (Expr, error) {
 	if args[1] == nil {
 		return nil, fail(31023, "%s requires 'regex' parameter", op)
 	}
-	return &call{args, func(_ *Ctx, a []bson.RawValue) (bson.RawValue, error) { return runRegex(op, a) }}, nil
+	return &call{args, func(c *Ctx, a []bson.RawValue) (bson.RawValue, error) { return runRegex(c, op, a) }}, nil
 }
 
-func runRegex(op string, a []bson.RawValue) (bson.RawValue, error) {
+func runRegex(c *Ctx, op string, a []bson.RawValue) (bson.RawValue, error) {
 	re, err := regexArg(op, a[1], a[2])
 	if err != nil {
 		return value.Missing, err
@@ -71,7 +71,7 @@ func runRegex(op string, a []bson.RawValue) (bson.RawValue, error) {
 		}
 		return found(s, m), nil
 	}
-	return findAll(re, s)
+	return findAll(c, re, s)
 }
 
 // regexArg compiles the pattern; nil without an error if it is null.
@@ -127,7 +127,7 @@ func found(s string, m [][2]int) bson.RawValue {
 	))
 }
 
-func findAll(re *value.Regex, s string) (bson.RawValue, error) {
+func findAll(c *Ctx, re *value.Regex, s string) (bson.RawValue, error) {
 	var out []bson.RawValue
 	for from := 0; from < len(s) || from == 0; { // there is no match after the last character, save in an empty string
 		m, err := re.Find(s, from)
@@ -137,7 +137,11 @@ func findAll(re *value.Regex, s string) (bson.RawValue, error) {
 		if m == nil {
 			break
 		}
-		out = append(out, found(s, m))
+		v := found(s, m)
+		if err := c.meter().Hold("$regexFindAll", 2*len(v.Value)+elementCost); err != nil {
+			return value.Missing, err
+		}
+		out = append(out, v)
 		if from = m[0][1]; m[0][0] == m[0][1] { // an empty match: go on one character further
 			_, n := utf8.DecodeRuneInString(s[from:])
 			from += max(1, n)
@@ -168,7 +172,7 @@ func parseReplace(n int) parseFunc {
 				return nil, fail([]int32{51749, 51748, 51747}[i], "%s requires '%s' to be specified", op, names[i])
 			}
 		}
-		return &call{args, func(_ *Ctx, a []bson.RawValue) (bson.RawValue, error) {
+		return &call{args, func(c *Ctx, a []bson.RawValue) (bson.RawValue, error) {
 			isNull := false
 			var s [3]string
 			for i, v := range a {
@@ -183,6 +187,11 @@ func parseReplace(n int) parseFunc {
 			}
 			if isNull {
 				return null, nil
+			}
+			if n < 0 {
+				if err := c.repeated(op, int64(strings.Count(s[0], s[1])), len(s[2])); err != nil {
+					return null, err
+				}
 			}
 			return bson.StringValue(strings.Replace(s[0], s[1], s[2], n)), nil
 		}}, nil

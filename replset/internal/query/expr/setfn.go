@@ -79,10 +79,14 @@ func setDifference(c *Ctx, a []bson.RawValue) (bson.RawValue, error) {
 	if a[1].Type != bson.TypeArray {
 		return failed(17049, "both operands of $setDifference must be arrays. Second argument is of type: %s", typeOf(a[1]))
 	}
-	gone := set(c, value.Array(a[1]))
+	seen := map[string]bool{} // by key: of the second array, or taken already
+	for _, v := range value.Array(a[1]) {
+		seen[value.Key(v, c.Env.collator())] = true
+	}
 	var out []bson.RawValue
 	for _, v := range value.Array(a[0]) { // the first array's order is kept
-		if !has(c, gone, v) && !slices.ContainsFunc(out, func(e bson.RawValue) bool { return compare(c, e, v) == 0 }) {
+		if k := value.Key(v, c.Env.collator()); !seen[k] {
+			seen[k] = true
 			out = append(out, v)
 		}
 	}

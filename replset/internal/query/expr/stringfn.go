@@ -172,7 +172,7 @@ func substrCP(_ *Ctx, a []bson.RawValue) (bson.RawValue, error) {
 	return bson.StringValue(string(r[from:min(from+n, int64(len(r)))])), nil
 }
 
-func split(_ *Ctx, a []bson.RawValue) (bson.RawValue, error) {
+func split(c *Ctx, a []bson.RawValue) (bson.RawValue, error) {
 	if value.Nullish(a[0]) || value.Nullish(a[1]) {
 		return null, nil
 	}
@@ -187,8 +187,11 @@ func split(_ *Ctx, a []bson.RawValue) (bson.RawValue, error) {
 	if sep == "" {
 		return failed(40087, "$split requires a non-empty separator")
 	}
+	if err := c.repeated("$split", int64(strings.Count(s, sep)), 2*elementCost); err != nil {
+		return null, err
+	}
 	var out []bson.RawValue
-	for _, part := range strings.Split(s, sep) {
+	for part := range strings.SplitSeq(s, sep) {
 		out = append(out, bson.StringValue(part))
 	}
 	return value.ArrayOf(out), nil

@@ -56,6 +56,8 @@ func parseZip(p *Parser, _ string, arg bson.RawValue) (Expr, error) {
 
 // Eval takes the arrays' elements side by side.
 func (x *zip) Eval(c *Ctx) (bson.RawValue, error) {
+	m := c.meter()
+	mark := m.Mark()
 	cols := make([][]bson.RawValue, len(x.inputs))
 	rows := -1
 	for i, e := range x.inputs {
@@ -65,6 +67,9 @@ func (x *zip) Eval(c *Ctx) (bson.RawValue, error) {
 		}
 		if v.Type != bson.TypeArray {
 			return failed(34468, "$zip found a non-array expression in input: %s", value.Show(v))
+		}
+		if err := m.holdArguments([]bson.RawValue{v}); err != nil {
+			return null, err
 		}
 		cols[i] = value.Array(v)
 		if n := len(cols[i]); rows < 0 || x.longest && n > rows || !x.longest && n < rows {
@@ -80,6 +85,7 @@ func (x *zip) Eval(c *Ctx) (bson.RawValue, error) {
 		fill[i] = v
 	}
 	var out []bson.RawValue
+	total := 0
 	for r := range rows {
 		row := slices.Clone(fill)
 		for i, col := range cols {
@@ -87,9 +93,16 @@ func (x *zip) Eval(c *Ctx) (bson.RawValue, error) {
 				row[i] = col[r]
 			}
 		}
-		out = append(out, value.ArrayOf(row))
+		v := value.ArrayOf(row)
+		if err := m.Hold("$zip", len(v.Value)+elementCost); err != nil {
+			return null, err
+		}
+		out, total = append(out, v), total+len(v.Value)
 	}
-	return value.ArrayOf(out), nil
+	if err := m.Hold("$zip", total); err != nil {
+		return null, err
+	}
+	return m.settle(mark, value.ArrayOf(out))
 }
 
 func (x *zip) fold(c *Ctx) (Expr, error) {
