@@ -26,7 +26,7 @@ func runExplain(_ context.Context, m *Member, r *Request) (bson.D, error) {
 		}
 	}
 	sub := *r
-	sub.Body = bson.Raw(slices.Clone(inner))
+	sub.Body, sub.Name = bson.Raw(slices.Clone(inner)), ""
 	for key := range inner.All() {
 		sub.Name = key
 		break
@@ -58,6 +58,9 @@ func (e *explain) plan() error {
 	case "update", "delete", "findAndModify", "findandmodify":
 		return e.planWrite()
 	}
+	if e.m.table[e.r.Name] != nil {
+		return mongoerr.Server(mongoerr.CodeIllegalOperation, "Cannot explain cmd: %s", e.r.Name)
+	}
 	return mongoerr.Server(mongoerr.CodeCommandNotFound, "Explain failed due to unknown command: %s", e.r.Name)
 }
 
@@ -78,7 +81,10 @@ func (e *explain) planQuery() error {
 	if err := e.winner(a); err != nil {
 		return err
 	}
-	if e.r.Name == "count" {
+	switch {
+	case e.r.Name == "count" && a.filter.IsEmpty() && a.hint.IsZero(): // the collection knows
+		e.winning = bson.D{{Key: "stage", Value: "COUNT"}}
+	case e.r.Name == "count":
 		e.winning = bson.D{{Key: "stage", Value: "COUNT"}, {Key: "inputStage", Value: e.winning}}
 	}
 	return nil
@@ -196,14 +202,17 @@ func scanStage(p *store.Plan, filter bson.Raw) bson.D {
 		return bson.D{{Key: "stage", Value: "IDHACK"}}
 	case p.Index == nil:
 		d := bson.D{{Key: "stage", Value: "COLLSCAN"}}
-		if !filter.IsEmpty() {
-			d = append(d, bson.E{Key: "filter", Value: filter})
+		if whole := joined(clauses(filter)); !whole.IsEmpty() {
+			d = append(d, bson.E{Key: "filter", Value: whole})
 		}
 		return append(d, bson.E{Key: "direction", Value: direction})
 	}
 	spec := p.Index.Spec()
 	bounds := bson.D{}
 	for i, f := range spec.Fields {
+		if p.Limited() {
+			break // a server shows none
+		}
 		bounds = append(bounds, bson.E{Key: f.Path, Value: p.BoundsText(i)})
 	}
 	scan := bson.D{{Key: "stage", Value: "IXSCAN"}, {Key: "keyPattern", Value: spec.Key}, {Key: "indexName", Value: spec.Name},
@@ -211,15 +220,15 @@ func scanStage(p *store.Plan, filter bson.Raw) bson.D {
 		{Key: "isPartial", Value: spec.Partial != nil}, {Key: "indexVersion", Value: int32(2)},
 		{Key: "direction", Value: direction}, {Key: "indexBounds", Value: bounds}}
 	d := bson.D{{Key: "stage", Value: "FETCH"}}
-	if !filter.IsEmpty() {
-		d = append(d, bson.E{Key: "filter", Value: filter})
+	if left := residual(filter, p.Covered()); !left.IsEmpty() {
+		d = append(d, bson.E{Key: "filter", Value: left})
 	}
 	return append(d, bson.E{Key: "inputStage", Value: scan})
 }
 
 func (e *explain) reply(verbosity string) bson.D {
 	planner := bson.D{{Key: "plannerVersion", Value: int32(1)}, {Key: "namespace", Value: e.ns}, {Key: "indexFilterSet", Value: false},
-		{Key: "parsedQuery", Value: e.filter}, {Key: "winningPlan", Value: e.winning}, {Key: "rejectedPlans", Value: bson.A{}}}
+		{Key: "parsedQuery", Value: joined(clauses(e.filter))}, {Key: "winningPlan", Value: e.winning}, {Key: "rejectedPlans", Value: bson.A{}}}
 	d := bson.D{{Key: "explainVersion", Value: "1"}, {Key: "queryPlanner", Value: planner}}
 	if verbosity != "queryPlanner" {
 		d = append(d, bson.E{Key: "executionStats", Value: e.stats(verbosity)})

@@ -44,6 +44,21 @@ type condition struct {
 	intervals []interval // ascending, apart
 	matchNull bool       // missing values match too: of no use to a sparse index
 	coll      *value.Collator
+	clauses   []Clause // that say just this, and no more
+}
+
+// preference says which of several conditions on a path with arrays is used: single values, then in a server's order.
+func (c condition) preference() int {
+	if c.isPoints() || len(c.clauses) == 0 {
+		return 0
+	}
+	return 1 + slices.Index([]string{"$lte", "$lt", "$gt", "$gte"}, c.clauses[0].Op)
+}
+
+// Clause is one operator of a filter on one path: {path: {op: arg}}. {path: value} is $eq.
+type Clause struct {
+	Path, Op string
+	Arg      bson.RawValue
 }
 
 func (c condition) collated() bool { return slices.ContainsFunc(c.intervals, interval.collated) }
@@ -88,9 +103,17 @@ func fieldConditions(path string, v bson.RawValue) []condition {
 		return operatorConditions(path, d)
 	}
 	if c, ok := equality(path, v); ok {
+		c.note("$eq", v)
 		return []condition{c}
 	}
 	return nil
+}
+
+// note remembers where the condition is from. A null is not all that its key stands for.
+func (c *condition) note(op string, arg bson.RawValue) {
+	if !c.matchNull {
+		c.clauses = []Clause{{c.path, op, arg}}
+	}
 }
 
 // isOperators tells {$gt: 1} from a document to be equal to (DBRefs among them).
@@ -113,6 +136,7 @@ func operatorConditions(path string, d bson.Raw) []condition {
 			c, ok = comparison(path, op, arg)
 		}
 		if ok {
+			c.note(op, arg)
 			out = append(out, c)
 		}
 	}
@@ -215,6 +239,7 @@ func kindRange(t bson.Type) (low, next bson.RawValue, ok bool) {
 // arrays, whose elements may satisfy each condition apart.
 func intersect(a, b condition) condition {
 	out := condition{path: a.path, matchNull: a.matchNull && b.matchNull, coll: a.coll}
+	out.clauses = slices.Concat(a.clauses, b.clauses)
 	for _, x := range a.intervals {
 		for _, y := range b.intervals {
 			if iv, ok := overlap(x, y, a.coll); ok {

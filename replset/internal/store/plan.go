@@ -2,6 +2,8 @@ package store
 
 import (
 	"bytes"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/sextantdb/sextant/bson"
@@ -164,7 +166,7 @@ func conditionOf(path string, conds []condition, multikey bool) (out condition, 
 		case !found:
 			out, found = c, true
 		case multikey:
-			if c.isPoints() && !out.isPoints() {
+			if c.preference() < out.preference() {
 				out = c
 			}
 		default:
@@ -340,25 +342,89 @@ func naturalSort(sort bson.Raw) (reverse, ok bool) {
 	return f < 0, true
 }
 
-// BoundsText is how an explained plan shows the bounds of the index's i-th field:
-// "[1, 1]", "(2, inf.0]".
-func (p *Plan) BoundsText(i int) []string {
+// Covered are the clauses of the filter that the bounds alone decide: what has a key within them matches.
+func (p *Plan) Covered() (out []Clause) {
+	for _, b := range p.bounds {
+		out = append(out, b.clauses...)
+	}
+	return out
+}
+
+// Limited says that min or max bound the keys.
+func (p *Plan) Limited() bool { return p.hasMinMax }
+
+// BoundsText is how an explained plan shows the bounds of the index's i-th field, in the order in which it is walked:
+// "[1, 1]", "(2, inf.0]". With min or max there are none.
+func (p *Plan) BoundsText(i int) (out []string) {
+	backwards := p.Reverse != p.Index.spec.Fields[i].Descending
 	if i >= len(p.bounds) {
-		if p.Reverse {
+		if backwards {
 			return []string{"[MaxKey, MinKey]"}
 		}
 		return []string{"[MinKey, MaxKey]"}
 	}
-	var out []string
 	for _, iv := range p.bounds[i].intervals {
+		lo, hi, hiOut := shownEnds(iv)
 		left, right := "[", "]"
 		if iv.loOut {
 			left = "("
 		}
-		if iv.hiOut {
+		if hiOut {
 			right = ")"
 		}
-		out = append(out, left+value.Print(iv.lo)+", "+value.Print(iv.hi)+right)
+		if backwards {
+			left, right = map[string]string{"]": "[", ")": "("}[right], map[string]string{"[": "]", "(": ")"}[left]
+			lo, hi = hi, lo
+		}
+		out = append(out, left+lo+", "+hi+right)
+	}
+	if backwards {
+		slices.Reverse(out)
 	}
 	return out
+}
+
+// shownEnds are an interval's ends as a server has them: of numbers it goes from and to infinity, and a kind that has a
+// greatest value ends there.
+func shownEnds(iv interval) (lo, hi string, hiOut bool) {
+	lo, hi, hiOut = shownBound(iv.lo), shownBound(iv.hi), iv.hiOut
+	if iv.lo.Type == bson.TypeUndefined {
+		lo = hi
+	}
+	low, next, ok := kindRange(iv.lo.Type)
+	if !ok {
+		return lo, hi, hiOut
+	}
+	if value.IsNumber(iv.lo) && value.IsNaN(iv.lo) && !(iv.hi.Type == iv.lo.Type && value.IsNaN(iv.hi)) {
+		lo = "-inf.0"
+	}
+	if !iv.hiOut || iv.hi.Type != next.Type || value.Compare(iv.hi, next) != 0 {
+		return lo, hi, hiOut
+	}
+	switch low.Type {
+	case bson.TypeDouble:
+		return lo, "inf.0", false
+	case bson.TypeBoolean:
+		return lo, "true", false
+	case bson.TypeDateTime:
+		return lo, "new Date(9223372036854775807)", false
+	case bson.TypeTimestamp:
+		return lo, "Timestamp(4294967295, 4294967295)", false
+	case bson.TypeObjectID:
+		return lo, "ObjectId('ffffffffffffffffffffffff')", false
+	}
+	return lo, hi, hiOut
+}
+
+// shownBound prints doubles as a server prints them among bounds, and empty containers without blanks.
+func shownBound(v bson.RawValue) string {
+	switch f := value.Float(v); {
+	case v.Type == bson.TypeDouble && math.IsInf(f, 1):
+		return "inf.0"
+	case v.Type == bson.TypeDouble && math.IsInf(f, -1):
+		return "-inf.0"
+	case v.Type == bson.TypeDouble && math.IsNaN(f):
+		return "nan.0"
+	}
+	return value.Print(v)
 }
