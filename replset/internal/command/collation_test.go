@@ -69,3 +69,26 @@ func TestIndexOfACollationServesQueriesOfTheSame(t *testing.T) {
 		}
 	}
 }
+
+func TestDuplicateKeysOfACollationAreToldInHexadecimal(t *testing.T) {
+	m := newPrimary(t)
+	command(t, m, "d", `{"createIndexes":"c","indexes":[{"key":{"a":1,"b":1},"name":"ab","unique":true,"collation":{"locale":"en","strength":2}}]}`)
+	command(t, m, "d", `{"insert":"c","documents":[{"_id":1,"a":"Joe","b":5}]}`)
+	got := command(t, m, "d", `{"insert":"c","documents":[{"_id":2,"a":"jOE","b":5}]}`).Lookup("writeErrors", "0").Document()
+	digits := got.Lookup("keyValue", "a").StringValue()
+	if digits == "" || strings.Trim(digits, "0123456789abcdef") != "" {
+		t.Errorf("the key is %q", digits)
+	}
+	collation := value.Print(got.Lookup("collation"))
+	want := "E11000 duplicate key error collection: d.c index: ab collation: " + collation + ` dup key: { a: "0x` + digits + `", b: 5 }`
+	if text := got.Lookup("errmsg").StringValue(); text != want || !strings.HasPrefix(collation, `{ locale: "en", caseLevel: false,`) {
+		t.Errorf("told %s\nwant %s", text, want)
+	}
+	if hex := value.Print(got.Lookup("hexEncoded")); hex != "[ true, false ]" {
+		t.Errorf("hexEncoded is %s", hex)
+	}
+	got = command(t, m, "d", `{"insert":"c","documents":[{"_id":1}]}`).Lookup("writeErrors", "0").Document()
+	if !got.Lookup("collation").IsZero() || !got.Lookup("hexEncoded").IsZero() {
+		t.Errorf("an index without a collation tells of one: %s", got)
+	}
+}

@@ -105,6 +105,8 @@ func (p *Persona) words(e *mongoerr.Error) (message, name string) {
 	message, name = e.Message, codeName(e.Code, e.CodeName)
 	if dup := duplicate(e); dup != nil && p.wire < wire42 {
 		message = dup.Old
+	} else if dup != nil && p.wire < wire44 {
+		message = dup.Plain
 	}
 	old, renamed := oldNames[e.Code]
 	if renamed && p.wire < wire50 {
@@ -131,7 +133,17 @@ func (p *Persona) details(e *mongoerr.Error) bson.D {
 	if dup == nil || p.wire < wire42 {
 		return nil
 	}
-	return bson.D{{Key: "keyPattern", Value: dup.Pattern}, {Key: "keyValue", Value: dup.Value}}
+	if p.wire < wire44 {
+		return bson.D{{Key: "keyPattern", Value: dup.Pattern}, {Key: "keyValue", Value: dup.Value}}
+	}
+	d := bson.D{{Key: "keyPattern", Value: dup.Pattern}, {Key: "keyValue", Value: dup.Encoded}}
+	if dup.Hex != nil {
+		d = append(d, bson.E{Key: "hexEncoded", Value: dup.Hex})
+	}
+	if dup.Collation != nil {
+		d = append(d, bson.E{Key: "collation", Value: dup.Collation})
+	}
+	return d
 }
 
 // dropClients closes the connections of clients that have introduced themselves by a hello; others a server leaves.

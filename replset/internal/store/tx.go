@@ -3,7 +3,9 @@ package store
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/hex"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
@@ -243,13 +245,39 @@ func (c *Coll) trim(held RecordID) {
 
 // DuplicateKey is what an error 11000 is about, and its cause.
 type DuplicateKey struct {
-	Pattern bson.Raw // the index's key pattern
-	Value   bson.Raw // the key that is there already, by the index's fields
-	Old     string   // the message as versions before 4.2 worded it, which names no fields
+	Pattern   bson.Raw // the index's key pattern
+	Value     bson.Raw // the key that is there already, by the index's fields
+	Encoded   bson.Raw // Value with strings in hexadecimal that are keys of a collation, or no valid text
+	Hex       bson.A   // which fields of Encoded are; nil: none
+	Collation bson.Raw // the index's; nil: none
+	Old       string   // the message as versions before 4.2 worded it, which names no fields
+	Plain     string   // the message as versions before 4.4 worded it, which know of no collation
 }
 
 // Error says which key it is.
 func (d *DuplicateKey) Error() string { return "dup key: " + value.PrintDoc(d.Value) }
+
+// encode makes Encoded and Hex, and gives what the message shows of the key.
+func (d *DuplicateKey) encode(coll *value.Collator) (shown string) {
+	var told, key []value.Field
+	any := false
+	for name, v := range d.Value.All() {
+		text, isText := v.StringValueOK()
+		isHex := isText && (d.Collation != nil || !utf8.ValidString(text))
+		d.Hex, any = append(d.Hex, isHex), any || isHex
+		shown := v
+		if isHex {
+			digits := hex.EncodeToString(coll.Key(text))
+			v, shown = bson.StringValue(digits), bson.StringValue("0x"+digits)
+		}
+		key, told = append(key, value.Field{Key: name, Value: v}), append(told, value.Field{Key: name, Value: shown})
+	}
+	if !any {
+		d.Hex = nil
+	}
+	d.Encoded = value.DocOf(key...)
+	return value.PrintDoc(value.DocOf(told...))
+}
 
 // duplicateKey is the server's error 11000, in the words of version 4.2 and later.
 func duplicateKey(ns string, ix *Index, vals []bson.RawValue) error {
@@ -259,8 +287,12 @@ func duplicateKey(ns string, ix *Index, vals []bson.RawValue) error {
 	}
 	d := &DuplicateKey{Pattern: ix.spec.Key, Value: bson.EndDocument(key, start)}
 	what := fmt.Sprintf("E11000 duplicate key error collection: %s index: %s ", ns, ix.spec.Name)
-	d.Old = what + "dup key: " + keyText(vals)
-	e := mongoerr.Server(mongoerr.CodeDuplicateKey, "%s%v", what, d)
+	d.Old, d.Plain = what+"dup key: "+keyText(vals), what+d.Error()
+	if len(ix.spec.Collation) > 0 {
+		d.Collation = ix.spec.Collation
+		what += "collation: " + value.PrintDoc(d.Collation) + " "
+	}
+	e := mongoerr.Server(mongoerr.CodeDuplicateKey, "%sdup key: %s", what, d.encode(ix.spec.coll))
 	e.Cause = d
 	return e
 }

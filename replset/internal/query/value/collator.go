@@ -230,6 +230,9 @@ func (c *Collator) strip(s []byte) []byte {
 	}, s)
 }
 
+// Key gives bytes that are equal exactly for strings that compare equal.
+func (c *Collator) Key(s string) []byte { return c.key([]byte(s)) }
+
 // key gives bytes that are equal exactly for strings that compare equal.
 func (c *Collator) key(s []byte) []byte {
 	if c == nil || c.identical {
