@@ -72,8 +72,12 @@ func (p *Projection) parseComputed(spec bson.Raw, filter *Filter, o Options) err
 func projectionError(err error) error {
 	codes := map[int32]int32{40176: 31250, 40178: 31254, 40179: 31253, 40180: 51270, mongoerr.CodeInvalidPipelineOperator: 31325}
 	e, ok := err.(*mongoerr.Error)
-	if !ok || codes[e.Code] == 0 {
+	if !ok {
 		return err
 	}
-	return fail(codes[e.Code], "%s", strings.TrimPrefix(e.Message, "Invalid $project :: caused by :: "))
+	code := codes[e.Code]
+	if code == 0 {
+		code = e.Code
+	}
+	return fail(code, "%s", strings.TrimPrefix(e.Message, "Invalid $project :: caused by :: "))
 }
