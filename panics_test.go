@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -149,6 +150,87 @@ func TestResolverThatHangsHoldsNobody(t *testing.T) {
 		}
 		close(stuck)
 	})
+}
+
+// A Dial that knows no context, as those through SSH, holds nobody for longer than connectTimeoutMS: neither who waits for a
+// connection, nor a monitor. Close says that it is still there.
+func TestDialThatKnowsNoContextHoldsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := replset.NewMemoryNetwork()
+		set := replset.Run(t, replset.Options{Members: 1, Network: network})
+		stuck := make(chan struct{})
+		var hangs atomic.Bool
+		var late atomic.Int32 // connections that came too late and are open
+		cl := connect(t, set.URI(), func(c *sextant.Config) {
+			c.ConnectTimeout = new(2 * time.Second)
+			c.ServerSelectionTimeout = 5 * time.Second
+			c.Dial = func(_ context.Context, n, addr string) (net.Conn, error) {
+				if !hangs.Load() {
+					return network.Dial(context.Background(), n, addr)
+				}
+				<-stuck
+				nc, err := network.Dial(context.Background(), n, addr)
+				if err == nil {
+					late.Add(1)
+					nc = closeCounted{nc, &late}
+				}
+				return nc, err
+			}
+		})
+		if err := ping(cl)(); err != nil {
+			t.Fatal(err)
+		}
+		const busy = 3
+		if err := set.FailCommand(0, &replset.FailCommand{Commands: []string{"find"}, Block: time.Minute, Times: busy}); err != nil {
+			t.Fatal(err)
+		}
+		var first sync.WaitGroup
+		for range busy { // have all connections
+			first.Go(func() { _ = ping(cl)() })
+		}
+		synctest.Wait()
+		hangs.Store(true)
+		for range 3 {
+			start := time.Now()
+			err := ping(cl)()
+			if took := time.Since(start); err == nil || took > 10*time.Second {
+				t.Errorf("a read that needs another connection: after %v %v", took, err)
+			}
+		}
+		if err := set.Kill(0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second) // the monitor, whose own connection broke, gives its Dial up too
+		if m := cl.Hosts().Members[0]; m.LastError == nil || !strings.Contains(m.LastError.Error(), "time") {
+			t.Errorf("the member's last error is %v", m.LastError)
+		}
+		first.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		if err := cl.Close(ctx); time.Since(start) > 2*time.Second || err == nil || !strings.Contains(err.Error(), "Dial") {
+			t.Errorf("Close after %v: %v", time.Since(start), err)
+		}
+		if err := set.Restart(0); err != nil {
+			t.Fatal(err)
+		}
+		close(stuck)
+		synctest.Wait()
+		if n := late.Load(); n != 0 {
+			t.Errorf("%d connections that came too late are open", n)
+		}
+	})
+}
+
+// closeCounted counts itself off when it is closed.
+type closeCounted struct {
+	net.Conn
+	open *atomic.Int32
+}
+
+func (c closeCounted) Close() error {
+	c.open.Add(-1)
+	return c.Conn.Close()
 }
 
 // TestCloseEndsWhenDialDoesNot: what hangs in the caller's code holds Close no longer than a second after its context.

@@ -96,6 +96,7 @@ type Cluster struct {
 	ctx      context.Context // of the monitors and of who follows DNS
 	cancel   context.CancelFunc
 	monitors sync.WaitGroup // added to by Start, the owner and monitors only, so never after the owner began to wait
+	dials    sync.WaitGroup // those of the caller's Dial; added to by monitors and pools, so never after they have ended
 	closers  sync.WaitGroup // of the pools of members that left; added to by the owner only
 
 	mu       sync.Mutex // guards what follows; never held across a wait
@@ -132,6 +133,7 @@ func New(cfg Config) *Cluster {
 		publisher: newPublishing(cfg.Monitor, cfg.Log, cfg.Panicked),
 		inbox:     make(chan report), closing: make(chan struct{}), ended: make(chan struct{}),
 	}
+	c.cfg.Conn.Apart = c.dials.Go
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.view.Store(&view{desc: topology.New(cfg.Topology, time.Time{}), changed: make(chan struct{})})
 	return c

@@ -61,6 +61,7 @@ func (c *Cluster) drain() {
 		}
 		pools.Wait()
 		c.closers.Wait()
+		c.dials.Wait()
 	}()
 	for {
 		select {

@@ -35,6 +35,9 @@ type Options struct {
 	Revocation *Revocation
 	// Dial opens the socket; nil means net.Dialer with keep-alive. network is "tcp" or "unix".
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Apart starts a goroutine for a Dial that is given up when the context ends, and lasts until it returns. nil: nobody
+	// waits for those.
+	Apart func(func())
 	// AddressMap says where to dial for an address, and for which name TLS asks there; nil, or what it leaves empty: the
 	// address itself. Everything else, errors too, goes by the address. It must be safe for concurrent use.
 	AddressMap     func(addr string) (dial, tlsServerName string)

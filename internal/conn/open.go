@@ -97,9 +97,46 @@ func networkOf(addr string) string {
 	return "tcp"
 }
 
-// dialed is a connection of the Dial function, whose panic is an error as its other failures are: it may run on a
-// goroutine that the caller knows nothing of.
-func (o *Options) dialed(ctx context.Context, network, addr string) (nc net.Conn, err error) {
+// dialed is a connection of the Dial function, for which nobody waits longer than ctx lets him: of such functions some,
+// those through SSH for one, know no context. What comes too late is closed.
+func (o *Options) dialed(ctx context.Context, network, addr string) (net.Conn, error) {
+	type outcome struct {
+		nc  net.Conn
+		err error
+	}
+	came := make(chan outcome)
+	o.apart(func() {
+		out := outcome{err: errors.New("the Dial function ended its goroutine")} // runtime.Goexit, unless it returns
+		defer func() {
+			select {
+			case came <- out:
+			case <-ctx.Done():
+				if out.nc != nil {
+					_ = out.nc.Close()
+				}
+			}
+		}()
+		out.nc, out.err = o.ask(ctx, network, addr)
+	})
+	select {
+	case out := <-came:
+		return out.nc, out.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// apart runs f on a goroutine of its own.
+func (o *Options) apart(f func()) {
+	if o.Apart != nil {
+		o.Apart(f)
+		return
+	}
+	go f()
+}
+
+// ask calls the Dial function, whose panic is an error as its other failures are.
+func (o *Options) ask(ctx context.Context, network, addr string) (nc net.Conn, err error) {
 	defer caught("the Dial function", &err)
 	nc, err = o.Dial(ctx, network, addr)
 	switch {
