@@ -158,7 +158,7 @@ func (w *watch) veil(doc bson.Raw) bson.Raw {
 // veilError keeps of a sensitive command's error what cannot repeat its arguments: codes and labels.
 func (w *watch) veilError(err error) error {
 	e, ok := err.(*mongoerr.Error)
-	if !w.sensitive || !ok || e.Stage != mongoerr.StageServer {
+	if !w.sensitive || !ok || e.Stage != mongoerr.StageServer && !mongoerr.IsMalformedReply(e) {
 		return err
 	}
 	return &mongoerr.Error{Op: e.Op, NS: e.NS, Server: e.Server, Attempts: e.Attempts, Stage: e.Stage, Code: e.Code,
