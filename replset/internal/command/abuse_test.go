@@ -32,6 +32,7 @@ func muchFromLittle() []struct {
 		{"let of a command", `{"find":"one","let":{"a":{"$range":[0,2147483647]}}}`, []int64{146}},
 		{"a find's projection", `{"find":"one","projection":{"r":` + all + `}}`, []int64{146}},
 		{"a find's document that is too large", `{"find":"one","projection":{"r":` + text + `}}`, []int64{10334}},
+		{"a findAndModify's document that is too large", `{"findAndModify":"one","query":{},"update":{"$set":{"z":1}},"fields":{"r":` + text + `}}`, []int64{10334}},
 		{"a find's $expr", `{"find":"one","filter":{"$expr":{"$gt":[` + all + `,1]}}}`, []int64{146}},
 		{"a count's $expr", `{"count":"one","query":{"$expr":{"$gt":[` + all + `,1]}}}`, []int64{146}},
 		{"a distinct's on a view", `{"distinct":"view","key":"o.t"}`, []int64{146}},

@@ -271,5 +271,9 @@ func (f *findAndModify) project() (bson.Raw, error) {
 		return nil, err
 	}
 	_, pos := filter.MatchPos(f.value)
-	return p.Apply(f.value, pos)
+	doc, err := p.Apply(f.value, pos)
+	if err != nil {
+		return nil, err
+	}
+	return doc, checkFits(doc)
 }
