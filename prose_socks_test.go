@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -57,6 +58,13 @@ func (s *socks) serve(t *testing.T, addr string) {
 			})
 		}
 	})
+}
+
+// requests are the addresses that it was asked for.
+func (s *socks) requests() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked)
 }
 
 // take reads n bytes, nil if there are not so many.
@@ -193,7 +201,7 @@ func TestProseSOCKS1To11(t *testing.T) {
 				}
 				cl.Close(t.Context())
 			}
-			if asked := append(locked.asked, open.asked...); c.succeeds && c.hosts == "set" && len(set.Members()) == 3 {
+			if asked := append(locked.requests(), open.requests()...); c.succeeds && c.hosts == "set" && len(set.Members()) == 3 {
 				if all := strings.Join(asked, " "); !strings.Contains(all, "one.inside:27017") || !strings.Contains(all, "three.inside:27017") {
 					t.Errorf("%d: the proxy was asked for %s", i+1, all)
 				}

@@ -24,6 +24,8 @@ type liar struct {
 	reply func(name string) bson.Raw
 	asked []bson.Raw // commands since the last lie
 	dials int
+
+	service bson.ObjectID // behind a load balancer; zero: it is not
 }
 
 const liarAddr = "liar:27017"
@@ -95,8 +97,12 @@ func (l *liar) answer(m bson.Raw) bson.Raw {
 	}
 	switch name {
 	case "hello", "isMaster":
-		return raw(bson.D{{Key: "isWritablePrimary", Value: true}, {Key: "helloOk", Value: true}, {Key: "maxWireVersion", Value: 21},
-			{Key: "logicalSessionTimeoutMinutes", Value: 30}, {Key: "ok", Value: 1}})
+		hello := bson.D{{Key: "isWritablePrimary", Value: true}, {Key: "helloOk", Value: true}, {Key: "maxWireVersion", Value: 21},
+			{Key: "logicalSessionTimeoutMinutes", Value: 30}, {Key: "ok", Value: 1}}
+		if !l.service.IsZero() {
+			hello = append(hello, bson.E{Key: "msg", Value: "isdbgrid"}, bson.E{Key: "serviceId", Value: l.service})
+		}
+		return raw(hello)
 	case "killCursors", "endSessions":
 		l.mu.Lock()
 		defer l.mu.Unlock()

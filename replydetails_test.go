@@ -239,3 +239,31 @@ func TestCursorOfAnOddReplyIsClosed(t *testing.T) {
 		t.Error("a cursor of another database was closed")
 	}
 }
+
+// Behind a load balancer a cursor has a connection to itself; that of a malformed reply, or of a later one, gives it back.
+func TestCursorOfAnOddReplyKeepsNoConnectionBehindALoadBalancer(t *testing.T) {
+	liar := &liar{service: bson.NewObjectID()}
+	db := connect(t, "mongodb://"+liarAddr+"/?loadBalanced=true&maxPoolSize=1&waitQueueTimeoutMS=5000", func(c *sextant.Config) { c.Dial = liar.dial }).Database("d")
+	ctx := testContext(t)
+	for _, c := range []bson.D{
+		cursorDoc(int64(9), "d.v", "x", bson.A{}), cursorDoc(int64(9), "d.v", "firstBatch", bson.A{5}), cursorDoc(int64(9), "other.v", "firstBatch", bson.A{}),
+		cursorDoc("9", "d.v", "firstBatch", bson.A{}), cursorDoc(int64(9), "d.v", "firstBatch", bson.A{}), // the last one's getMore is odd
+	} {
+		reply := raw(bson.D{{Key: "cursor", Value: c}, {Key: "ok", Value: 1}})
+		liar.say(func(string) bson.Raw { return reply })
+		cur, err := db.Collection("c").Find(ctx, bson.D{})
+		if err == nil {
+			_, err = cur.All(ctx)
+		}
+		if !mongoerr.IsMalformedReply(err) {
+			t.Errorf("%v: %v", c, err)
+		}
+		liar.say(func(string) bson.Raw { return raw(wellSaid("find")) })
+		if _, err := db.Collection("c").FindOne(ctx, bson.D{}); err != nil {
+			t.Fatalf("after %v: %v", c, err)
+		}
+	}
+	if n := liar.dialled(); n != 1 {
+		t.Errorf("%d connections were opened", n)
+	}
+}
