@@ -77,3 +77,11 @@ func TestLetTakesOnlyNamesOfVariables(t *testing.T) {
 		}
 	}
 }
+
+func TestMergeThatMayNotMatchTellsTheKey(t *testing.T) {
+	m := filled(t)
+	command(t, m, "t", `{"insert":"d","documents":[{"_id":2,"x":9}]}`)
+	wantReply(t, m, `{"aggregate":"c","pipeline":[{"$merge":{"into":"d","whenMatched":"fail"}}],"cursor":{}}`,
+		`{"ok":0.0,"code":11000,"codeName":"DuplicateKey","keyPattern":{"_id":1},"keyValue":{"_id":2},
+		"errmsg":"PlanExecutor error during aggregation :: caused by :: E11000 duplicate key error collection: t.d index: _id_ dup key: { _id: 2 }"}`)
+}

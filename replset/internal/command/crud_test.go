@@ -37,6 +37,19 @@ func TestWriteErrorsStopAnOrderedBatchOnly(t *testing.T) {
 	wantReply(t, m, `{"count":"c"}`, `{"n":3,"ok":1.0}`)
 }
 
+// A stage that no server knows refuses the whole command, before any statement; what is wrong within a stage, its statement.
+func TestUnknownStageOfAnUpdateRefusesTheCommand(t *testing.T) {
+	m := newPrimary(t)
+	command(t, m, "t", `{"insert":"c","documents":[{"_id":1}]}`)
+	wantReply(t, m, `{"update":"c","updates":[{"q":{"_id":1},"u":{"$set":{"a":1}}},{"q":{},"u":[{"$bogus":true}]}]}`,
+		`{"ok":0.0,"code":40324,"codeName":"Location40324","errmsg":"Unrecognized pipeline stage name: '$bogus'"}`)
+	if reply := command(t, m, "t", `{"update":"c","updates":[{"q":{"_id":1},"u":[{"$out":"d"}]}]}`); reply.Lookup("writeErrors", "0", "code").AsInt64() != 72 {
+		t.Errorf("a stage that is out of place is answered %s", value.PrintDoc(reply))
+	}
+	wantReply(t, m, `{"find":"c","sort":{"_id":1},"returnKey":true,"showRecordId":true}`,
+		`{"cursor":{"firstBatch":[{"_id":1}],"id":{"$numberLong":"0"},"ns":"t.c"},"ok":1.0}`)
+}
+
 func TestUpsertTellsTheNewID(t *testing.T) {
 	m := newPrimary(t)
 	wantReply(t, m, `{"update":"c","updates":[{"q":{"_id":7,"a":1},"u":{"$set":{"b":2}},"upsert":true},{"q":{"_id":7},"u":{"$inc":{"a":1}}},{"q":{"_id":7},"u":{"$set":{"b":2}}}]}`,

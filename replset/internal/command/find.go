@@ -66,7 +66,8 @@ func runFind(_ context.Context, m *Member, r *Request) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.returnKey {
+	if a.returnKey { // and nothing else, be the record's number asked for
+		a.showRecordID = false
 		q.project = keyInIndex(plan.Index)
 	}
 	c := &cursor{ns: a.ns, uuid: coll.UUID(), noTimeout: a.noTimeout, src: newPullSource(failingAs(m.opt.Persona.findWords(a.ns), recordSource(seq, q.project, a.showRecordID))), meter: q.meter}

@@ -125,6 +125,8 @@ func (a *aggregate) mergeOne(tx *store.Tx, ns string, o *query.Output, doc bson.
 	switch {
 	case err != nil:
 		return err
+	case rec != nil && o.WhenMatched == "fail":
+		return a.insert(tx, ns, doc) // the unique index refuses it
 	case rec != nil:
 		after, err := o.Combine(rec.Doc, doc)
 		if err != nil || after == nil {

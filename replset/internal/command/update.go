@@ -96,6 +96,9 @@ func (s *updateSpec) check(path string) error {
 	case s.update.Type != bson.TypeEmbeddedDocument && s.update.Type != bson.TypeArray:
 		return mongoerr.Server(mongoerr.CodeFailedToParse, "Update argument must be either an object or an array")
 	}
+	if stages, ok := s.update.ArrayOK(); ok {
+		return query.CheckStageNames(stages)
+	}
 	return nil
 }
 

@@ -219,6 +219,21 @@ func (pp *pipelineParser) parse(stages bson.RawArray) (*Pipeline, error) {
 	return out, nil
 }
 
+// CheckStageNames refuses stages that no server knows. A server looks at the names before anything of a command is done, and at
+// the rest when a statement's turn has come.
+func CheckStageNames(stages bson.RawArray) error {
+	for _, v := range stages.All() {
+		doc, ok := v.DocumentOK()
+		if !ok || doc.Len() != 1 {
+			continue
+		}
+		if name, _ := value.First(doc); stageFor(name) == nil && !serverStages[name] {
+			return fail(40324, "Unrecognized pipeline stage name: '%s'", name)
+		}
+	}
+	return nil
+}
+
 // serverStages are answered by the server, which takes them out when they begin a pipeline: here they are out of place.
 var serverStages = map[string]bool{
 	"$collStats": true, "$indexStats": true, "$listLocalSessions": true, "$listSessions": true, "$currentOp": true, "$listSearchIndexes": true,

@@ -22,13 +22,11 @@ type Output struct {
 	vals           []expr.Expr
 }
 
-// Combine gives what a $merge writes in place of a document that was found; nil leaves it as it is.
+// Combine gives what a $merge writes in place of a document that was found, unless that is to fail; nil leaves it as it is.
 func (o *Output) Combine(existing, fresh bson.Raw) (bson.Raw, error) {
 	switch o.WhenMatched {
 	case "keepExisting":
 		return nil, nil
-	case "fail":
-		return nil, fail(11000, "$merge failed because the target document already exists: %s", value.PrintElement("_id", value.Get(existing, "_id")))
 	case "replace":
 		if value.Get(fresh, "_id").Type == 0 {
 			return setFirst(fresh, value.Get(existing, "_id")), nil
