@@ -66,7 +66,7 @@ func TestReopenedStoreIsAsItWasAtTheLastSync(t *testing.T) {
 		first := j
 		defer func() { _ = first.Drop() }()
 		j.step = 1
-		synced, last := withoutHistory(s.Latest()), dump(s.Latest())
+		synced, last, commit := trimmed(s, entries, s.Committed()), dump(s.Latest()), s.Committed()
 		for range rapid.IntRange(1, 6).Draw(rt, "steps") {
 			switch rapid.IntRange(0, 5).Draw(rt, "step") {
 			case 0, 1:
@@ -92,7 +92,7 @@ func TestReopenedStoreIsAsItWasAtTheLastSync(t *testing.T) {
 				if j.Durable() != s.Latest().OpTime() {
 					rt.Fatalf("%v is durable, %v was synced", j.Durable(), s.Latest().OpTime())
 				}
-				synced, last = withoutHistory(s.Latest()), dump(s.Latest())
+				synced, last, commit = trimmed(s, entries, s.Committed()), dump(s.Latest()), s.Committed()
 			}
 		}
 		if err := j.Drop(); err != nil {
@@ -103,13 +103,33 @@ func TestReopenedStoreIsAsItWasAtTheLastSync(t *testing.T) {
 			rt.Fatal(err)
 		}
 		defer func() { _ = j.Drop() }()
-		if got := withoutHistory(s.Latest()); !slices.Equal(got, synced) {
+		if got := trimmed(s, entries, commit); !slices.Equal(got, synced) {
 			rt.Fatalf("reopened\n got %v\nwant %v", got, synced)
 		}
 		if got := dump(s.Latest()); entries == 1000 && s.Latest().gone == 0 && !slices.Equal(got, last) {
 			rt.Fatalf("retry history\n got %v\nwant %v", got, last)
 		}
 	})
+}
+
+// trimmed is the newest state with its oplog as a write leaves it: within its bounds, but for what is not committed. One that
+// is opened has been written to since it learnt of its commit point, one that is dumped perhaps not; and a commit point is
+// not worth a sync of its own, so that the file may have an older one.
+func trimmed(s *Store, entries int64, commit OpTime) []string {
+	lines := withoutHistory(s.Latest())
+	first := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, OplogNS+" ") }) + 1
+	if first == 0 {
+		return lines
+	}
+	held := commit.recordID()
+	for n := int64(len(entriesOf(s.Latest()))); n > entries; n-- {
+		var rid RecordID
+		if _, err := fmt.Sscan(lines[first], &rid); err != nil || rid >= held {
+			break
+		}
+		lines = slices.Delete(lines, first, first+1)
+	}
+	return lines
 }
 
 func commitSome(t *rapid.T, s *Store) {
