@@ -55,10 +55,7 @@ func (h *handle) delete(ctx context.Context, filter any, limit int32, o *DeleteO
 	var list, entry int
 	c.b, list = bson.BeginArrayElement(c.b, "deletes")
 	c.b, entry = bson.BeginDocumentElement(c.b, "0")
-	c.docAs("q", "filter", filter)
-	c.b = bson.AppendInt32(c.b, "limit", limit)
-	c.hint(o.Hint)
-	c.collation(o.Collation)
+	c.deletion(filter, limit, o.Hint, o.Collation)
 	c.b = bson.EndDocument(bson.EndDocument(c.b, entry), list)
 	op := h.write(c, limit == 1)
 	if o.Hint != nil && !h.acknowledged() { // else the server tells
@@ -77,4 +74,12 @@ func (h *handle) delete(ctx context.Context, filter any, limit int32, o *DeleteO
 func (r *DeleteResult) decode(reply bson.Raw, _ operation.Result) error {
 	r.DeletedCount = judged(reply, "n")
 	return nil
+}
+
+// deletion appends the elements of one statement.
+func (c *cmd) deletion(filter any, limit int32, hint any, collation *Collation) {
+	c.docAs("q", "filter", filter)
+	c.b = bson.AppendInt32(c.b, "limit", limit)
+	c.hint(hint)
+	c.collation(collation)
 }

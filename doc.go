@@ -51,7 +51,8 @@
 //
 // A read, and a write of a single document, that meets a failed connection or a member that is no longer the primary is
 // tried once more, after waiting for a new primary if need be, and done once: the server knows the write again. UpdateMany
-// and DeleteMany are not retried. A context's deadline bounds all of it: selection, waiting, retry.
+// and DeleteMany are not retried, nor is a command of a BulkWrite that has one. A context's deadline bounds all of it:
+// selection, waiting, retry.
 //
 // # Errors
 //

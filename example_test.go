@@ -84,6 +84,27 @@ func ExampleCollection_InsertOne() {
 	// true
 }
 
+func ExampleCollection_BulkWrite() {
+	ctx := context.Background()
+	_, people, end := exampleCollection("bulk", Person{Name: "joe", City: "Rome"}, Person{Name: "ann", City: "Oslo"})
+	defer end()
+
+	res, err := people.BulkWrite(ctx, []sextant.WriteModel{
+		sextant.InsertOneModel{Document: Person{Name: "bob", City: "Oslo"}},
+		sextant.UpdateOneModel{Filter: bson.M{"name": "eve"}, Update: bson.M{"$set": bson.M{"city": "Rome"}}, Upsert: true},
+		sextant.UpdateManyModel{Filter: bson.M{"city": "Oslo"}, Update: bson.M{"$set": bson.M{"city": "Bergen"}}},
+		sextant.DeleteOneModel{Filter: bson.M{"name": "joe"}},
+	})
+	if err != nil { // its WriteErrors name the models that failed; res says what was done
+		log.Fatal(err)
+	}
+	fmt.Println(res.InsertedCount, res.ModifiedCount, res.UpsertedCount, res.DeletedCount)
+	fmt.Println(res.UpsertedIDs[1] != nil)
+	// Output:
+	// 1 2 1 1
+	// true
+}
+
 func ExampleCollection_Find() {
 	ctx := context.Background()
 	_, people, end := exampleCollection("find", Person{Name: "joe", Awards: []string{"gold"}}, Person{Name: "ann", Awards: []string{"gold", "tin"}})

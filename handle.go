@@ -103,12 +103,19 @@ func (h *handle) run(ctx context.Context, c *cmd, op *operation.Op) error {
 	if err := h.client.ready(c.name, h.ns()); err != nil {
 		return err
 	}
-	if limit := h.client.cfg.Timeout; limit > 0 {
-		if _, limited := ctx.Deadline(); !limited {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, limit)
-			defer cancel()
-		}
-	}
+	ctx, cancel := h.bounded(ctx)
+	defer cancel()
 	return h.client.exec.Run(ctx, op)
+}
+
+// bounded puts the client's Timeout on a context without a deadline. A call of several commands does so itself, so that it
+// holds for all of them.
+func (h *handle) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx == nil || h.client.empty() {
+		return ctx, func() {} // run says so
+	}
+	if _, limited := ctx.Deadline(); !limited && h.client.cfg.Timeout > 0 {
+		return context.WithTimeout(ctx, h.client.cfg.Timeout)
+	}
+	return ctx, func() {}
 }

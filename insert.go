@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"github.com/sextantdb/sextant/bson"
-	"github.com/sextantdb/sextant/internal/operation"
-	"github.com/sextantdb/sextant/internal/wire"
 )
 
 // InsertOneOptions are the options of InsertOne; zero fields are not sent.
@@ -33,8 +31,11 @@ func (c *Collection[T]) InsertOne(ctx context.Context, doc any, opts ...InsertOn
 	if err != nil {
 		return nil, err
 	}
-	b := inserts{h: c.at(), ordered: true, docs: docs, bypass: o.BypassDocumentValidation, comment: o.Comment, rawData: o.RawData}
-	if err := b.run(ctx); err != nil {
+	w := writes{
+		h: c.at(), lots: []lot{{command: "insert", list: docs}}, noun: "document", ordered: true,
+		bypass: o.BypassDocumentValidation, comment: o.Comment, rawData: o.RawData,
+	}
+	if err := w.run(ctx); err != nil {
 		return nil, err
 	}
 	return &InsertOneResult{InsertedID: anyOf(c.at().set.bson, ids[0]), Acknowledged: c.at().acknowledged()}, nil
@@ -78,93 +79,4 @@ func which(n, i int) string {
 		return "the document"
 	}
 	return "document " + index(i)
-}
-
-// inserts is one insert of any number of documents, sent in as many commands as the server's limits demand.
-type inserts struct {
-	h               *handle
-	docs            []bson.Raw
-	ordered         bool
-	bypass, rawData *bool
-	comment         any
-	failed          []int // indexes of the documents that surely or possibly were not inserted
-}
-
-// run sends all batches. With ordered, the first failed document ends it; what was inserted stays. Errors of several
-// batches become one, whose write errors have the indexes of the caller's documents.
-func (b *inserts) run(ctx context.Context) error {
-	var all batchError
-	for done := 0; done < len(b.docs); {
-		took, err := b.send(ctx, done)
-		next := done + took
-		if err == nil {
-			done = next
-			continue
-		}
-		if !all.add(err, done) { // not an answer about documents: nothing is known of this batch
-			b.fail(done, len(b.docs))
-			break
-		}
-		stop := b.note(&all, done, next)
-		if stop {
-			break
-		}
-		done = next
-	}
-	return all.err()
-}
-
-// note records which documents of the batch from done to next failed, and whether the rest is not to be sent.
-func (b *inserts) note(all *batchError, done, next int) (stop bool) {
-	first := next
-	for _, w := range all.last {
-		b.failed = append(b.failed, w)
-		first = min(first, w)
-	}
-	if !b.ordered || first == next {
-		return false
-	}
-	b.failed = b.failed[:len(b.failed)-len(all.last)]
-	b.fail(first, len(b.docs))
-	return true
-}
-
-func (b *inserts) fail(from, to int) {
-	for i := from; i < to; i++ {
-		b.failed = append(b.failed, i)
-	}
-}
-
-// send sends one command with as many of the documents from first on as the chosen server takes.
-func (b *inserts) send(ctx context.Context, first int) (took int, err error) {
-	c := b.h.cmd("insert")
-	c.b = bson.AppendBoolean(c.b, "ordered", b.ordered)
-	c.opt("bypassDocumentValidation", b.bypass)
-	c.any("comment", b.comment)
-	c.rawData = b.rawData
-	op := b.h.write(c, true)
-	op.Sequence = func(dst []byte, t operation.Target) (_ []byte, err error) {
-		dst, took, err = b.fill(dst, first, t)
-		op.Statements = took
-		return dst, err
-	}
-	err = b.h.run(ctx, c, op)
-	return took, err
-}
-
-// fill appends documents from first on until the message is full, and returns how many.
-func (b *inserts) fill(dst []byte, first int, t operation.Target) ([]byte, int, error) {
-	dst, start := wire.AppendSequenceStart(dst, "documents")
-	batch := operation.NewBatch(t, len(dst))
-	for i, doc := range b.docs[first:] {
-		ok, err := batch.Add(first+i, len(doc))
-		if err != nil {
-			return dst, 0, err
-		}
-		if !ok {
-			break
-		}
-		dst = append(dst, doc...)
-	}
-	return wire.EndSequence(dst, start), batch.Count(), nil
 }

@@ -25,7 +25,8 @@ type InsertManyResult struct {
 }
 
 // InsertMany inserts the documents of a slice ([]T, []*T, []any, []bson.D ...), each with an _id as in InsertOne. It
-// sends as many commands as the server's limits demand; each is retried once on its own.
+// sends as many commands as the server's limits demand; each is retried once on its own. A document that is too large for
+// the server is an error before anything is sent.
 //
 // An error names the documents that failed in its WriteErrors, by their index in docs; the result beside it says
 // what was inserted all the same.
@@ -42,12 +43,12 @@ func (c *Collection[T]) InsertMany(ctx context.Context, docs any, opts ...Insert
 	if err != nil {
 		return nil, err
 	}
-	b := inserts{
-		h: c.at(), docs: raws, ordered: o.Ordered == nil || *o.Ordered,
+	w := writes{
+		h: c.at(), lots: []lot{{command: "insert", list: raws}}, noun: "document", ordered: o.Ordered == nil || *o.Ordered,
 		bypass: o.BypassDocumentValidation, comment: o.Comment, rawData: o.RawData,
 	}
-	err = b.run(ctx)
-	return b.result(ids), err
+	err = w.run(ctx)
+	return w.inserted(ids), err
 }
 
 // documents is the number of documents in a slice of any type, and how to get at each.
@@ -68,14 +69,15 @@ func (h *handle) documents(docs any) (int, func(int) any, error) {
 	return v.Len(), func(i int) any { return v.Index(i).Interface() }, nil
 }
 
-func (b *inserts) result(ids []bson.RawValue) *InsertManyResult {
-	r := &InsertManyResult{InsertedIDs: make([]any, len(ids)), Acknowledged: b.h.acknowledged()}
+// inserted is the result of writes that are one lot of documents with these ids.
+func (w *writes) inserted(ids []bson.RawValue) *InsertManyResult {
+	r := &InsertManyResult{InsertedIDs: make([]any, len(ids)), Acknowledged: w.h.acknowledged()}
 	for i, id := range ids {
-		r.InsertedIDs[i] = anyOf(b.h.set.bson, id)
+		r.InsertedIDs[i] = anyOf(w.h.set.bson, id)
 	}
-	for _, i := range b.failed {
+	for _, i := range w.failed {
 		r.InsertedIDs[i] = nil
 	}
-	r.InsertedCount = int64(len(ids) - len(b.failed))
+	r.InsertedCount = int64(len(ids) - len(w.failed))
 	return r
 }

@@ -193,6 +193,13 @@ func inserted(r *sextant.InsertManyResult, err error) ([]int64, error) {
 	return []int64{r.InsertedCount}, err
 }
 
+func bulked(r *sextant.BulkWriteResult, err error) ([]int64, error) {
+	if r == nil {
+		return nil, err
+	}
+	return []int64{r.InsertedCount, r.MatchedCount, r.ModifiedCount, r.UpsertedCount, r.DeletedCount, int64(len(r.UpsertedIDs))}, err
+}
+
 func walked[T any](ctx context.Context, cur *sextant.Cursor[T], err error) ([]int64, error) {
 	if err != nil {
 		return nil, err
@@ -222,6 +229,15 @@ func operations() []operation {
 		{"ReplaceOne", "update", "update", true, func(x ctx, d db) ([]int64, error) { return updated(d.Collection("c").ReplaceOne(x, all, one)) }},
 		{"DeleteOne", "delete", "delete", true, func(x ctx, d db) ([]int64, error) { return deleted(d.Collection("c").DeleteOne(x, all)) }},
 		{"DeleteMany", "delete", "delete", true, func(x ctx, d db) ([]int64, error) { return deleted(d.Collection("c").DeleteMany(x, all)) }},
+		{"BulkWrite of inserts", "insert", "insert3", true, func(x ctx, d db) ([]int64, error) {
+			return bulked(d.Collection("c").BulkWrite(x, models{insertOf(all), insertOf(all), insertOf(all)}))
+		}},
+		{"BulkWrite of an update", "update", "update", true, func(x ctx, d db) ([]int64, error) {
+			return bulked(d.Collection("c").BulkWrite(x, models{sextant.UpdateOneModel{Filter: all, Update: set}}))
+		}},
+		{"BulkWrite of a delete", "delete", "delete", true, func(x ctx, d db) ([]int64, error) {
+			return bulked(d.Collection("c").BulkWrite(x, models{sextant.DeleteOneModel{Filter: all}}, sextant.BulkWriteOptions{Ordered: new(false)}))
+		}},
 		{"FindOneAndUpdate", "findAndModify", "findAndModify", true, func(x ctx, d db) ([]int64, error) {
 			return none(d.Collection("c").FindOneAndUpdate(x, all, set))
 		}},

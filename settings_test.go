@@ -121,6 +121,7 @@ func TestUpdatesAndReplacementsAreNotTakenForEachOther(t *testing.T) {
 		{"pipeline in an A", bson.A{set}, false, true},
 		{"document as update", bson.D{{Key: "x", Value: 1}}, false, false},
 		{"empty update", bson.D{}, false, false},
+		{"empty pipeline", []bson.D{}, false, false},
 		{"number as update", 5, false, false},
 		{"operators as replacement", set, true, false},
 		{"pipeline as replacement", []bson.D{set}, true, false},

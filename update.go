@@ -182,11 +182,17 @@ func (c *cmd) change(key string, v any, replace bool) {
 	}
 }
 
+// emptyDocument is the shortest document, and the shortest array.
+var emptyDocument = []byte{5, 0, 0, 0, 0}
+
 // checkChange looks at the encoded element and says what is wrong with it.
 func checkChange(e []byte, keyLen int, what string, replace bool) string {
 	body := e[keyLen+2:]
 	switch t := bson.Type(e[0]); {
 	case t == bson.TypeArray && !replace:
+		if len(body) == len(emptyDocument) {
+			return "the update is a pipeline without stages"
+		}
 		return ""
 	case t != bson.TypeEmbeddedDocument:
 		return "the " + what + " must be a document, not " + t.String()

@@ -137,6 +137,15 @@ func TestZeroValuesAndNilPointersAnswerWithoutAPanic(t *testing.T) {
 			_, err := (*sextant.Client)(nil).Database("shop").Collection("people").InsertOne(ctx, bson.D{})
 			return err
 		},
+		"a nil client's bulk write": func() error {
+			_, err := (*sextant.Client)(nil).Database("shop").Collection("people").BulkWrite(ctx, models{insertOf(bson.D{})})
+			return err
+		},
+		"a bulk write without a context": func() error {
+			//lint:ignore SA1012 a nil context is what this is about
+			_, err := (&sextant.Client{}).Database("shop").Collection("people").BulkWrite(nil, models{insertOf(bson.D{})}) //nolint:staticcheck
+			return err
+		},
 		"a cursor that was not opened": func() error {
 			cur, _ := people.Find(ctx, bson.D{})
 			defer cur.Close(ctx)

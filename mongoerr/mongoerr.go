@@ -75,7 +75,10 @@ type Error struct {
 
 	WriteErrors       []WriteError       // failures of single writes, in order of Index
 	WriteConcernError *WriteConcernError // the write happened but its write concern was not met
-	Response          bson.Raw           // the server's whole reply, where there is one
+	// WriteConcernErrors are those of all commands, if a call took several and more than one was not met; the last is also
+	// WriteConcernError. Else nil.
+	WriteConcernErrors []*WriteConcernError
+	Response           bson.Raw // the server's whole reply, where there is one
 }
 
 // WriteError is the failure of one write of a batch.
@@ -161,6 +164,9 @@ func (e *Error) HasCode(code int32) bool {
 	if e.WriteConcernError != nil && e.WriteConcernError.Code == code {
 		return true
 	}
+	if slices.ContainsFunc(e.WriteConcernErrors, func(w *WriteConcernError) bool { return w.Code == code }) {
+		return true
+	}
 	return slices.ContainsFunc(e.WriteErrors, func(w WriteError) bool { return w.Code == code })
 }
 
@@ -221,6 +227,9 @@ func (e *Error) what() string {
 	}
 	if e.WriteConcernError != nil {
 		parts = append(parts, e.WriteConcernError.Error())
+		if n := len(e.WriteConcernErrors); n > 1 {
+			parts[len(parts)-1] += fmt.Sprintf(", nor those of %d more commands", n-1)
+		}
 	}
 	if e.Cause != nil {
 		if c := e.Cause.Error(); !strings.Contains(e.Message, c) {

@@ -77,6 +77,9 @@ func (c *call) prepare(t Target) error {
 		}
 		c.trial.allowed = false
 	}
+	if c.trial.allowed && c.txn == 0 && c.op.Repeatable != nil {
+		c.trial.allowed = c.op.Repeatable(t)
+	}
 	if t.SessionTimeout == 0 || !c.op.acknowledged() || c.op.outside {
 		if c.op.Session != nil && !c.op.Session.Implicit {
 			return mongoerr.New(mongoerr.StageConfig, "%s cannot take part in a session", t.Addr)

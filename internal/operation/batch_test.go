@@ -12,7 +12,7 @@ import (
 // split puts documents of the sizes into as many messages as Batch says.
 func split(t operation.Target, used int, sizes []int) (counts []int, err error) {
 	for i := 0; i < len(sizes); {
-		b := operation.NewBatch(t, used)
+		b := operation.NewBatch(t, used, "document")
 		for ; i < len(sizes); i++ {
 			ok, err := b.Add(i, sizes[i])
 			if err != nil {

@@ -64,6 +64,9 @@ type Op struct {
 	// Retryable says that the command may be sent twice, if the client's RetryReads or RetryWrites allows it. A write
 	// then carries a transaction number, so that the server does it once.
 	Retryable bool
+	// Repeatable, if there is one, is asked before a Retryable write is sent for the first time, once it is known to whom:
+	// what is sent depends on the member's limits. If it is false, the write is sent once and without a transaction number.
+	Repeatable func(t Target) bool
 
 	Line     *Line                               // go over this connection and no other; nil: any
 	Pin      *cluster.Pin                        // go where it is; ReadPref is then that of the pin; nil: none
