@@ -151,7 +151,7 @@ func (b *bulk) lot(command string) *lot {
 
 // encode appends the write to the buffer.
 func (b *bulk) encode(i int, m *write) (err error) {
-	h, start := b.w.h, len(b.buf)
+	h := b.w.h
 	if m.command == "insert" {
 		if isNil(m.document) {
 			return nilDocument(bulkName, h.ns(), "the document")
@@ -162,6 +162,7 @@ func (b *bulk) encode(i int, m *write) (err error) {
 		return nil
 	}
 	c := h.encoded(&cmd{name: bulkName, ns: h.ns()})
+	var start int
 	c.b, start = bson.BeginDocument(b.buf)
 	need := int32(wire42)
 	if m.command == "update" {

@@ -3,6 +3,7 @@ package sextant
 import (
 	"bytes"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -92,7 +93,7 @@ func TestErrorsOfSeveralCommandsBecomeOneWithTheCallersIndexes(t *testing.T) {
 }
 
 func TestFailureOfAWriteThatWasNotSentEndsTheCall(t *testing.T) {
-	for _, index := range []int{-1, 5, 1 << 40} {
+	for _, index := range []int{-1, 5, math.MaxInt32} {
 		var all batchError
 		err := &mongoerr.Error{WriteErrors: []mongoerr.WriteError{{Index: 0, Code: 1}, {Index: index, Code: 1}}}
 		if all.add(err, &lot{list: make([]bson.Raw, 10)}, 2, 7) {
