@@ -37,22 +37,27 @@ func (r *routers) dials(addr string) int {
 	return r.dialled[addr]
 }
 
+// nextCommand reads a client's next message.
+func nextCommand(sock net.Conn) (wire.Msg, error) {
+	head := make([]byte, wire.HeaderLen)
+	if _, err := io.ReadFull(sock, head); err != nil {
+		return wire.Msg{}, err
+	}
+	h, err := wire.CheckHeader(head, wire.MaxMessage)
+	if err != nil {
+		return wire.Msg{}, err
+	}
+	whole := append(head, make([]byte, h.Length-wire.HeaderLen)...)
+	if _, err := io.ReadFull(sock, whole[wire.HeaderLen:]); err != nil {
+		return wire.Msg{}, err
+	}
+	return wire.ParseMsg(whole)
+}
+
 func (r *routers) serve(addr string, sock net.Conn) {
 	defer sock.Close()
 	for {
-		head := make([]byte, wire.HeaderLen)
-		if _, err := io.ReadFull(sock, head); err != nil {
-			return
-		}
-		h, err := wire.CheckHeader(head, wire.MaxMessage)
-		if err != nil {
-			return
-		}
-		whole := append(head, make([]byte, h.Length-wire.HeaderLen)...)
-		if _, err := io.ReadFull(sock, whole[wire.HeaderLen:]); err != nil {
-			return
-		}
-		msg, err := wire.ParseMsg(whole)
+		msg, err := nextCommand(sock)
 		if err != nil {
 			return
 		}

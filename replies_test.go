@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net"
 	"slices"
@@ -67,19 +66,7 @@ func (l *liar) dialled() int {
 func (l *liar) serve(sock net.Conn) {
 	defer sock.Close()
 	for {
-		head := make([]byte, wire.HeaderLen)
-		if _, err := io.ReadFull(sock, head); err != nil {
-			return
-		}
-		h, err := wire.CheckHeader(head, wire.MaxMessage)
-		if err != nil {
-			return
-		}
-		whole := append(head, make([]byte, h.Length-wire.HeaderLen)...)
-		if _, err := io.ReadFull(sock, whole[wire.HeaderLen:]); err != nil {
-			return
-		}
-		msg, err := wire.ParseMsg(whole)
+		msg, err := nextCommand(sock)
 		if err != nil {
 			return
 		}

@@ -245,7 +245,7 @@ func listCommands(_ context.Context, m *Member, _ *Request) (bson.D, error) {
 // fsync waits until everything that was written before would outlive a crash. It does not lock.
 func fsync(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 	if value.Truthy(r.Field("lock")) {
-		return nil, mongoerr.Server(mongoerr.CodeNotImplemented, "fsync with lock is not implemented: writes would go on")
+		return nil, mongoerr.Server(mongoerr.CodeNotImplemented, "fsync with lock is not served: writes would go on")
 	}
 	if err := m.awaitDurable(ctx); err != nil {
 		return nil, err
@@ -264,7 +264,7 @@ func profile(_ context.Context, _ *Member, r *Request) (bson.D, error) {
 	case !ok:
 		return nil, wrongField("profile", "profile", r.Field(r.Name), "int")
 	case level > 0:
-		return nil, mongoerr.Server(mongoerr.CodeNotImplemented, "profiling is not implemented")
+		return nil, mongoerr.Server(mongoerr.CodeNotImplemented, "profiling is not served")
 	}
 	return bson.D{{Key: "was", Value: int32(0)}, {Key: "slowms", Value: int32(100)}, {Key: "sampleRate", Value: 1.0}}, nil
 }
@@ -279,7 +279,7 @@ func setCompatibility(_ context.Context, m *Member, r *Request) (bson.D, error) 
 		return nil, mongoerr.Server(7369100, "Once you have upgraded to %s, you will not be able to downgrade FCV and binary version without support assistance. "+
 			"Please re-run this command with 'confirm: true' to acknowledge this and continue with the FCV upgrade.", want)
 	case want != m.opt.Persona.Series():
-		return nil, mongoerr.Server(mongoerr.CodeNotImplemented, "a feature compatibility version other than %s is not implemented", m.opt.Persona.Series())
+		return nil, mongoerr.Server(mongoerr.CodeNotImplemented, "a feature compatibility version other than %s is not served", m.opt.Persona.Series())
 	}
 	return nil, nil
 }

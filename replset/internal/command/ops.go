@@ -147,7 +147,7 @@ func runCurrentOp(_ context.Context, m *Member, r *Request) (bson.D, error) {
 		case "$ownOps":
 			own = value.Truthy(v)
 		default:
-			return mongoerr.Server(mongoerr.CodeNotImplemented, "currentOp with a filter is not implemented: use the aggregation stage $currentOp and $match (field '%s')", key)
+			return mongoerr.Server(mongoerr.CodeNotImplemented, "currentOp with a filter is not served: use the aggregation stage $currentOp and $match (field '%s')", key)
 		}
 		return nil
 	})
