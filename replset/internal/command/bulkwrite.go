@@ -200,15 +200,18 @@ func (w *bulkWrite) run(tx *store.Tx, i int) error {
 }
 
 // retried tells of a write that was made before.
-func (w *bulkWrite) retried(i int, out *store.Outcome) {
+func (w *bulkWrite) retried(i int, out *store.Outcome) error {
 	b := w.all
 	b.ns = w.ops[i].ns
+	tell := b.retried
 	if w.ops[i].kind == "update" {
-		b.retriedUpdate(i, out)
-	} else {
-		b.n++
+		tell = b.retriedUpdate
+	}
+	if err := tell(i, out); err != nil {
+		return err
 	}
 	w.succeed(i, &b)
+	return nil
 }
 
 func (w *bulkWrite) succeed(i int, b *batch) {

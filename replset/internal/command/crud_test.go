@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -86,6 +87,44 @@ func TestRetriedWritesAnswerAsTheFirstTime(t *testing.T) {
 	old := `{"insert":"c","documents":[{"_id":12}],` + fmt.Sprintf(session, 1)
 	if code, _ := command(t, m, "t", old).Lookup("code").AsInt64OK(); code != 225 {
 		t.Errorf("an old transaction number gives code %d, want 225", code)
+	}
+}
+
+func TestRetriedWritesWhoseEntryIsGoneAreNotExecutedAgain(t *testing.T) {
+	session := `"lsid":{"id":{"$binary":{"base64":"AAAAAAAAAAAAAAAAAAAAAA==","subType":"04"}}},"txnNumber":{"$numberLong":"1"}}`
+	for cmd, want := range map[string]int64{ // the code, or else n is 1
+		`{"insert":"c","documents":[{"_id":10}],`:                                                                                     0,
+		`{"update":"c","updates":[{"q":{"_id":1},"u":{"$inc":{"n":1}}}],`:                                                             0,
+		`{"delete":"c","deletes":[{"q":{"_id":1},"limit":1}],`:                                                                        0,
+		`{"update":"c","updates":[{"q":{"_id":99},"u":{"$inc":{"n":1}},"upsert":true}],`:                                              217,
+		`{"findAndModify":"c","query":{"_id":1},"update":{"$inc":{"n":1}},`:                                                           217,
+		`{"findAndModify":"c","query":{"_id":50},"update":{"$inc":{"n":1}},"upsert":true,"new":true,`:                                 217,
+		`{"bulkWrite":1,"ops":[{"insert":0,"document":{"_id":10}}],"nsInfo":[{"ns":"t.c"}],`:                                          0,
+		`{"bulkWrite":1,"ops":[{"update":0,"filter":{"_id":9},"updateMods":{"$set":{"n":1}},"upsert":true}],"nsInfo":[{"ns":"t.c"}],`: 217,
+	} {
+		m := memberOn(t, slog.New(slog.DiscardHandler), "", NewDiskSized(3))
+		command(t, m, "t", `{"insert":"c","documents":[{"_id":1,"n":0},{"_id":2,"n":0}]}`)
+		db := "t"
+		if strings.Contains(cmd, "bulkWrite") {
+			db = "admin"
+		}
+		command(t, m, db, cmd+session)
+		for i := range 5 {
+			command(t, m, "t", fmt.Sprintf(`{"insert":"other","documents":[{"_id":%d}]}`, i))
+		}
+		before := value.PrintDoc(command(t, m, "t", `{"find":"c","sort":{"_id":1}}`))
+		reply := command(t, m, db, cmd+session)
+		code, _ := reply.Lookup("code").AsInt64OK()
+		n, _ := reply.Lookup("n").AsInt64OK()
+		if inserted, ok := reply.Lookup("nInserted").AsInt64OK(); ok {
+			n = inserted
+		}
+		if code != want || code == 0 && n != 1 {
+			t.Errorf("%s: want code %d\n%s", cmd, want, value.PrintDoc(reply))
+		}
+		if now := value.PrintDoc(command(t, m, "t", `{"find":"c","sort":{"_id":1}}`)); cutTimes(now) != cutTimes(before) {
+			t.Errorf("%s was executed again:\n%s\n%s", cmd, before, now)
+		}
 	}
 }
 

@@ -26,6 +26,12 @@ func loggedMember(t testing.TB, log *slog.Logger) *Member {
 // memberOfVersion is newPrimary that claims to be of a series such as "4.0".
 func memberOfVersion(t testing.TB, log *slog.Logger, series string) *Member {
 	t.Helper()
+	return memberOn(t, log, series, NewDisk())
+}
+
+// memberOn is memberOfVersion with the data of a disk.
+func memberOn(t testing.TB, log *slog.Logger, series string, disk *Disk) *Member {
+	t.Helper()
 	persona, err := PersonaOf(series)
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +42,7 @@ func memberOfVersion(t testing.TB, log *slog.Logger, series string) *Member {
 	}
 	cfg := &Config{SetName: "rs0", Version: 1, Members: []MemberConfig{{Host: l.Addr().String(), Priority: 1, Votes: 1}},
 		HeartbeatInterval: 100 * time.Millisecond, ElectionTimeout: 200 * time.Millisecond}
-	m := Open(Options{Config: cfg, Host: l.Addr().String(), Disk: NewDisk(), Listener: l, Faults: &Faults{}, Counters: &Counters{},
+	m := Open(Options{Config: cfg, Host: l.Addr().String(), Disk: disk, Listener: l, Faults: &Faults{}, Counters: &Counters{},
 		Logger: log, Persona: persona,
 		Dial: func(ctx context.Context, addr string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", addr)

@@ -31,7 +31,7 @@ func runDelete(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 		}
 	}
 	err = b.execute(ctx, len(specs), func(tx *store.Tx, i int) error { return b.delete(tx, &specs[i]) },
-		func(int, *store.Outcome) { b.n++ })
+		b.retried)
 	if err != nil {
 		return nil, err
 	}

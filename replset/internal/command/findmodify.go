@@ -208,6 +208,9 @@ func (f *findAndModify) delete(tx *store.Tx) error {
 func (f *findAndModify) retried(out *store.Outcome) error {
 	switch out.Op {
 	case "i":
+		if out.O == nil {
+			return incompleteHistory("the document that findAndModify inserted")
+		}
 		f.last = upsertedError(out.O.Lookup("_id"))
 		if f.after {
 			f.value = out.O

@@ -166,9 +166,15 @@ func (m *Member) retried(tx *store.Tx, s store.Statement) (*store.Outcome, error
 	return tx.Snapshot().Retried(s)
 }
 
+// retried counts an insertion or a deletion that was made before.
+func (b *batch) retried(int, *store.Outcome) error {
+	b.n++
+	return nil
+}
+
 // execute runs the statements in one transaction. do makes the i-th write; retried
 // counts one that was made before.
-func (b *batch) execute(ctx context.Context, n int, do func(tx *store.Tx, i int) error, retried func(i int, out *store.Outcome)) error {
+func (b *batch) execute(ctx context.Context, n int, do func(tx *store.Tx, i int) error, retried func(i int, out *store.Outcome) error) error {
 	_, err := b.m.Write(ctx, b.r, func(tx *store.Tx) error {
 		if b.bypass {
 			tx.BypassValidation()
@@ -182,7 +188,9 @@ func (b *batch) execute(ctx context.Context, n int, do func(tx *store.Tx, i int)
 			case err != nil:
 				return err // the whole command is too old
 			case out != nil:
-				retried(i, out)
+				if err := retried(i, out); err != nil {
+					return err
+				}
 				continue
 			}
 			tx.Statement(b.statement(i))
@@ -266,7 +274,7 @@ func runInsert(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 		return nil, err
 	}
 	err = b.execute(ctx, len(docs), func(tx *store.Tx, i int) error { return b.insert(tx, docs[i]) },
-		func(int, *store.Outcome) { b.n++ })
+		b.retried)
 	if err != nil {
 		return nil, err
 	}

@@ -162,14 +162,23 @@ func (b *batch) update(tx *store.Tx, i int, s *updateSpec) error {
 }
 
 // retriedUpdate counts a statement that was executed before.
-func (b *batch) retriedUpdate(i int, out *store.Outcome) {
+func (b *batch) retriedUpdate(i int, out *store.Outcome) error {
 	b.n++
 	switch out.Op {
 	case "i":
+		if out.O == nil {
+			return incompleteHistory("the document that the update inserted")
+		}
 		b.upserted = append(b.upserted, bson.D{{Key: "index", Value: int32(i)}, {Key: "_id", Value: out.O.Lookup("_id")}})
 	case "u":
 		b.modified++
 	}
+	return nil
+}
+
+// incompleteHistory is what a retry is told that wants more of the first execution than the oplog still holds.
+func incompleteHistory(what string) error {
+	return mongoerr.Server(mongoerr.CodeIncompleteTransactionHistory, "the oplog no longer holds %s when this retried write was first executed", what)
 }
 
 // change is a compiled update statement.

@@ -216,7 +216,8 @@ func dump(sn *Snapshot) []string {
 	}
 	sn.retry.Scan(func(key string, r *sessionRecord) bool {
 		out = append(out, fmt.Sprintf("session %x number %d last %v", key, r.txnNumber, r.lastOp))
-		r.stmts.Scan(func(id int32, o Outcome) bool {
+		r.stmts.Scan(func(id int32, done executed) bool {
+			o := sn.outcome(done)
 			out = append(out, fmt.Sprintf("statement %d %s %v %v %v", id, o.Op, o.O, o.PreImage, o.PostImage))
 			return true
 		})

@@ -14,22 +14,27 @@ type Statement struct {
 	StmtID    int32    // number of the statement in its command
 }
 
-// Outcome is what the retry history keeps of a statement that was executed.
+// Outcome is what the retry history knows of a statement that was executed. What the oplog no longer holds is nil.
 type Outcome struct {
 	Op       string   // i, u or d, as logged
-	NS       string   // namespace
-	O, O2    bson.Raw // as logged
-	OpTime   OpTime
+	O        bson.Raw // as logged
 	PreImage bson.Raw // the document before, where findAndModify answered with it
 	// PostImage is the document after, where findAndModify answered with it.
 	PostImage bson.Raw
 }
 
-// sessionRecord is the history of a session's newest transaction number.
+// sessionRecord is the history of a session's newest transaction number. The oplog holds what was done, so that the
+// record of a session that never comes back, of which there is one for every broken connection, is small.
 type sessionRecord struct {
 	txnNumber int64
 	lastOp    OpTime
-	stmts     *btree.Map[int32, Outcome]
+	stmts     *btree.Map[int32, executed]
+}
+
+// executed is a statement that was executed.
+type executed struct {
+	op    byte     // as logged
+	entry RecordID // of the oplog
 }
 
 func (r *sessionRecord) copyTree() *sessionRecord {
@@ -57,10 +62,28 @@ func (sn *Snapshot) Retried(s Statement) (*Outcome, error) {
 			"Cannot start transaction %d on session %v because a newer transaction %d has already started.",
 			s.TxnNumber, s.LSID.Lookup("id"), r.txnNumber)
 	}
-	if out, ok := r.stmts.Get(s.StmtID); ok {
-		return &out, nil
+	if done, ok := r.stmts.Get(s.StmtID); ok {
+		return sn.outcome(done), nil
 	}
 	return nil, nil
+}
+
+func (sn *Snapshot) outcome(done executed) *Outcome {
+	entry, _ := sn.Collection(OplogNS).Get(done.entry)
+	out := &Outcome{Op: string(done.op), PreImage: sn.image(entry, "preImageOpTime"), PostImage: sn.image(entry, "postImageOpTime")}
+	out.O, _ = entry.Lookup("o").DocumentOK()
+	return out
+}
+
+// image is the document in the entry that field points to.
+func (sn *Snapshot) image(entry bson.Raw, field string) bson.Raw {
+	ref, ok := entry.Lookup(field).DocumentOK()
+	if !ok {
+		return nil
+	}
+	img, _ := sn.Collection(OplogNS).Get(EntryOpTime(ref).recordID())
+	doc, _ := img.Lookup("o").DocumentOK()
+	return doc
 }
 
 // prevOpTime is the optime of the previous entry of the statement's transaction number.
@@ -104,14 +127,14 @@ func (tx *Tx) remember(entry bson.Raw, at OpTime) {
 	lsid, ok := entry.Lookup("lsid").DocumentOK()
 	number, hasNumber := entry.Lookup("txnNumber").AsInt64OK()
 	op, _ := entry.Lookup("op").StringValueOK()
-	if !ok || !hasNumber || op == "c" {
+	if !ok || !hasNumber || op == "" || op == "c" {
 		return
 	}
 	key := string(lsid)
 	r, found := tx.root.retry.Get(key)
 	switch {
 	case !found || number > r.txnNumber:
-		r = &sessionRecord{txnNumber: number, stmts: new(btree.Map[int32, Outcome])}
+		r = &sessionRecord{txnNumber: number, stmts: new(btree.Map[int32, executed])}
 	case number < r.txnNumber:
 		return
 	case !tx.owned[key]:
@@ -122,31 +145,31 @@ func (tx *Tx) remember(entry bson.Raw, at OpTime) {
 	r.lastOp = at
 	if op != "n" {
 		stmt, _ := entry.Lookup("stmtId").AsInt64OK()
-		r.stmts.Set(int32(stmt), tx.outcome(entry, op, at))
+		r.stmts.Set(int32(stmt), executed{op[0], at.recordID()})
 	}
+	tx.root.forget()
 }
 
-func (tx *Tx) outcome(entry bson.Raw, op string, at OpTime) Outcome {
-	out := Outcome{Op: op, OpTime: at, PreImage: tx.image(entry, "preImageOpTime"), PostImage: tx.image(entry, "postImageOpTime")}
-	out.NS, _ = entry.Lookup("ns").StringValueOK()
-	out.O, _ = entry.Lookup("o").DocumentOK()
-	out.O2, _ = entry.Lookup("o2").DocumentOK()
-	return out
-}
+// A session ends when nobody uses it for so many seconds (logicalSessionTimeoutMinutes), and nothing is retried in it after.
+const sessionSeconds = 30 * 60
 
-// image is the document in the entry that field points to.
-func (tx *Tx) image(entry bson.Raw, field string) bson.Raw {
-	ref, ok := entry.Lookup(field).DocumentOK()
-	if !ok {
-		return nil
+// forget drops the history of sessions that have ended by the time of the newest entry. It looks through all when there are
+// half as many again as it left the last time, so that it costs an entry next to nothing.
+func (sn *Snapshot) forget() {
+	if sn.retry.Len() <= sn.looked+sn.looked/2 {
+		return
 	}
-	at := EntryOpTime(ref)
-	img, ok := tx.root.Collection(OplogNS).Get(at.recordID())
-	if !ok {
-		return nil
+	var ended []string
+	sn.retry.Scan(func(key string, r *sessionRecord) bool {
+		if int64(sn.optime.TS.T)-int64(r.lastOp.TS.T) > sessionSeconds {
+			ended = append(ended, key)
+		}
+		return true
+	})
+	for _, key := range ended {
+		sn.retry.Delete(key)
 	}
-	doc, _ := img.Lookup("o").DocumentOK()
-	return doc
+	sn.looked = max(sn.retry.Len(), 1000)
 }
 
 // Image says which document a findAndModify answers with, so that a retry can too.

@@ -23,6 +23,7 @@ type Snapshot struct {
 	optime  OpTime
 	colls   *btree.Map[string, *Coll] // by namespace
 	retry   *btree.Map[string, *sessionRecord]
+	looked  int      // how many sessions there were when those that had ended were forgotten: see forget
 	gone    RecordID // of the oplog: entries up to here may have been trimmed
 	lineage int64    // how often the store before it went back or was replaced: of one lineage, later roots only add to earlier ones
 }
@@ -68,7 +69,7 @@ func (c *Coll) copyTrees() *Coll {
 // detach is a snapshot that shares no tree head with sn, so that two stores may each
 // go on from it. The caller holds the lock of the store that sn belongs to.
 func (sn *Snapshot) detach() *Snapshot {
-	d := &Snapshot{optime: sn.optime, colls: new(btree.Map[string, *Coll]), retry: new(btree.Map[string, *sessionRecord]), gone: sn.gone}
+	d := &Snapshot{optime: sn.optime, colls: new(btree.Map[string, *Coll]), retry: new(btree.Map[string, *sessionRecord]), looked: sn.looked, gone: sn.gone}
 	sn.colls.Scan(func(ns string, c *Coll) bool {
 		d.colls.Set(ns, c.copyTrees())
 		return true

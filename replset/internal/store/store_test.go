@@ -286,6 +286,43 @@ func TestRetryHistoryAnswersAndRefusesOldNumbers(t *testing.T) {
 	}
 }
 
+func TestRetryHistoryTellsOfWhatTheOplogNoLongerHoldsThatItWasExecuted(t *testing.T) {
+	s, clock := NewSized(2, 1<<20), ticker(1)
+	st := Statement{LSID: doc("id", "session"), TxnNumber: 5}
+	mustWrite(t, s, clock, func(tx *Tx) error {
+		tx.Statement(st)
+		return insertAll(doc("_id", 1))(tx)
+	})
+	mustWrite(t, s, clock, insertAll(doc("_id", 2), doc("_id", 3)))
+	if out, err := s.Latest().Retried(st); err != nil || out == nil || out.Op != "i" || out.O != nil {
+		t.Errorf("recorded outcome is %+v, %v, and its entry is gone", out, err)
+	}
+}
+
+func TestRetryHistoryForgetsSessionsThatHaveEnded(t *testing.T) {
+	s, second := New(), uint32(0)
+	clock := func() (OpTime, time.Time) {
+		second++ // a session a second: at most 1801 are within half an hour
+		return OpTime{TS: bson.Timestamp{T: second, I: 1}, Term: 1}, time.Unix(int64(second), 0)
+	}
+	session := func(i int) Statement { return Statement{LSID: doc("id", i), TxnNumber: 1} }
+	for i := range 4000 {
+		mustWrite(t, s, clock, func(tx *Tx) error {
+			tx.Statement(session(i))
+			return insertAll(doc("_id", i))(tx)
+		})
+		if n := s.Latest().retry.Len(); n > 1801*3/2+1 {
+			t.Fatalf("after %d sessions, one a second, the history of %d is kept", i+1, n)
+		}
+		if out, err := s.Latest().Retried(session(max(0, i-1800))); out == nil || err != nil {
+			t.Fatalf("after half an hour a session's outcome is %v, %v", out, err)
+		}
+	}
+	if out, _ := s.Latest().Retried(session(0)); out != nil {
+		t.Error("the history of a session that ended an hour ago is still there")
+	}
+}
+
 func TestCommitPointAndMajorityReadsDoNotWaitForATransaction(t *testing.T) {
 	s, clock := New(), ticker(1)
 	first := mustWrite(t, s, clock, insertAll(doc("_id", 1)))

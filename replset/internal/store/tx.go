@@ -26,7 +26,7 @@ type Tx struct {
 }
 
 func newTx(base *Snapshot, clock Clock) *Tx {
-	root := &Snapshot{optime: base.optime, colls: base.colls.Copy(), retry: base.retry.Copy(), gone: base.gone, lineage: base.lineage}
+	root := &Snapshot{optime: base.optime, colls: base.colls.Copy(), retry: base.retry.Copy(), looked: base.looked, gone: base.gone, lineage: base.lineage}
 	return &Tx{root: root, clock: clock, owned: map[string]bool{}}
 }
 
