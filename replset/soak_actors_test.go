@@ -23,6 +23,9 @@ const (
 	soakKinds = 10
 )
 
+// soakKept is how many documents of a worker there are, about: so few that a tenth of a soak inserts them.
+const soakKept = 5
+
 // soakBooks are what the workers of a soak were promised, and what went on.
 type soakBooks struct {
 	mu             sync.Mutex // guards all below
@@ -229,7 +232,7 @@ func (w *soak) count(rnd *rand.Rand, db *sextant.Database) {
 	}
 }
 
-// insert inserts a document, and deletes the oldest when there are more than twenty of the worker's.
+// insert inserts a document, and deletes the oldest when there are more than soakKept of the worker's.
 func (w *soak) insert(rnd *rand.Rand, db *sextant.Database, g, k int) {
 	b, kept := &w.books, db.Collection("kept")
 	id := fmt.Sprintf("%d-%d-%d", g, k, rnd.Uint32()) // k begins anew in each load
@@ -261,7 +264,7 @@ func (b *soakBooks) inserted(g int, id string, err error) (old string) {
 		b.inserts++
 		b.there[g] = append(b.there[g], id)
 	}
-	if len(b.there[g]) > 20 {
+	if len(b.there[g]) > soakKept {
 		old, b.there[g] = b.there[g][0], b.there[g][1:]
 	}
 	return old
@@ -272,7 +275,7 @@ func (b *soakBooks) deleted(g int, id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.gone[g] = append(b.gone[g], id)
-	if len(b.gone[g]) > 20 {
+	if len(b.gone[g]) > soakKept {
 		b.gone[g] = b.gone[g][1:]
 	}
 }
@@ -328,6 +331,29 @@ func (w *soak) sumStock(ctx context.Context, rnd *rand.Rand, db *sextant.Databas
 	}
 	all, err := cur.All(ctx)
 	return soakWant(int64(len(all)), soakKinds, err)
+}
+
+// tidy deletes what the workers do not know to be there: documents whose insertion or deletion has failed, in part, and what
+// may get lost. A set holds more memory for them, rightly, and the longer the soak the more of them there are.
+func (w *soak) tidy(t *testing.T) {
+	b := &w.books
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	known := bson.A{}
+	for _, ids := range b.there {
+		for _, id := range ids {
+			known = append(known, id)
+		}
+	}
+	db := w.client.Database("soak", sextant.DatabaseOptions{WriteConcern: concern.Majority()})
+	for name, filter := range map[string]bson.D{"kept": {{Key: "_id", Value: bson.D{{Key: "$nin", Value: known}}}}, "loose": {}} {
+		if _, err := db.Collection(name).DeleteMany(t.Context(), filter); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.set.AwaitReplication(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // audit holds the set to what the workers were promised.

@@ -22,6 +22,7 @@ import (
 	"github.com/sextantdb/sextant"
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/concern"
+	"github.com/sextantdb/sextant/replset/internal/store"
 )
 
 // A soak is a long time of mixed operations by many goroutines through our driver, on a set that random faults strike. What
@@ -122,9 +123,14 @@ func (w *soak) run(t *testing.T, length time.Duration, network Network, dial fun
 	w.start(t, network, dial)
 	w.prepare(t)
 	w.load(t, max(length/10, time.Second), false) // pools, oplog and what else is bounded fill
+	for length > time.Minute && w.set.members[0].current().Store.Latest().Collection(store.OplogNS).Count() < soakOplog {
+		w.load(t, time.Second, false)
+	}
+	w.tidy(t)
 	base := w.atRest(t, figures{})
 	w.load(t, length, true)
 	w.books.audit(t, w.client)
+	w.tidy(t)
 	after := w.atRest(t, base)
 	w.report(t, length, before, base, after)
 	if err := w.client.Close(t.Context()); err != nil {
@@ -144,6 +150,8 @@ func (w *soak) run(t *testing.T, length time.Duration, network Network, dial fun
 	t.Logf("closed: %v", end)
 }
 
+const soakOplog = 3000
+
 func (w *soak) start(t *testing.T, network Network, dial func(context.Context, string, string) (net.Conn, error)) {
 	logger := slog.New(soakLog{w})
 	names := []MemberOptions{{Tags: map[string]string{"dc": "east"}}, {Tags: map[string]string{"dc": "west"}}, {Tags: map[string]string{"dc": "west"}}}
@@ -153,7 +161,7 @@ func (w *soak) start(t *testing.T, network Network, dial func(context.Context, s
 		}
 	}
 	var err error
-	if w.set, err = Start(t.Context(), Options{Config: names, Network: network, OplogEntries: 3000, Logger: logger}); err != nil {
+	if w.set, err = Start(t.Context(), Options{Config: names, Network: network, OplogEntries: soakOplog, Logger: logger}); err != nil {
 		t.Fatal(err)
 	}
 	cfg, err := sextant.ParseURI(w.set.URI())
