@@ -65,7 +65,7 @@ func (h *watch) started(ctx context.Context, e *event.CommandStartedEvent) {
 	if want, ok := ctx.Value(wantKey{}).(want); ok {
 		var doubtful []string
 		if want.stale > 0 {
-			if lag := h.w.lag(e.Server); lag > want.stale+slack {
+			if lag := h.w.lag(e.Server); lag > want.stale+slack && h.w.serves(e.Server) {
 				h.stale = append(h.stale, fmt.Sprintf("%s is %v behind, and a read bore %v", e.Server, lag, want.stale))
 			}
 			doubtful = h.doubt(want.stale)
@@ -307,6 +307,17 @@ func (w *world) tagged(server string, q want) bool {
 	for _, set := range q.tags {
 		if has(w.tags[server], set) {
 			return true
+		}
+	}
+	return false
+}
+
+// serves says whether the member is a secondary, by its own account: one that must copy all data has none, is behind by
+// ages, and refuses the read of a client that has not heard of it yet.
+func (w *world) serves(server string) bool {
+	for _, m := range w.set.Members() {
+		if m.addr == server {
+			return m.State() == "SECONDARY"
 		}
 	}
 	return false
