@@ -95,6 +95,9 @@ func (h *handle) bulk(ctx context.Context, models []WriteModel, o *BulkWriteOpti
 		if isNil(m) {
 			return nil, argument(bulkName, h.ns(), "model %d is nil", i)
 		}
+		if !ours(m) {
+			return nil, argument(bulkName, h.ns(), "model %d is a %T, want a model of this package or a pointer to one", i, m)
+		}
 		if err := b.add(i, m.write()); err != nil {
 			return nil, ofModel(i, err)
 		}

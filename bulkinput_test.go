@@ -32,6 +32,7 @@ func TestModelThatCannotBeSentIsNamed(t *testing.T) {
 	}{
 		"nil":                        {nil, "model 2 is nil"},
 		"nil pointer":                {none, "model 2 is nil"},
+		"another's model":            {struct{ WriteModel }{}, "model 2 is a struct { sextant.WriteModel }, want a model of this package"},
 		"no document":                {InsertOneModel{}, "model 2: the document is nil"},
 		"id of another package":      {InsertOneModel{Document: bson.M{"_id": stranger{1}}}, "model 2: the document cannot be encoded"},
 		"text as document":           {InsertOneModel{Document: "x"}, "model 2: the document cannot be encoded"},

@@ -7,6 +7,16 @@ package sextant
 // be a T, a *T that gets its id, or any other shape of the same collection.
 type WriteModel interface{ write() write }
 
+// ours says whether m is of a type of this package, and not one that embeds a model.
+func ours(m WriteModel) bool {
+	switch m.(type) {
+	case InsertOneModel, UpdateOneModel, UpdateManyModel, ReplaceOneModel, DeleteOneModel, DeleteManyModel,
+		*InsertOneModel, *UpdateOneModel, *UpdateManyModel, *ReplaceOneModel, *DeleteOneModel, *DeleteManyModel:
+		return true
+	}
+	return false
+}
+
 // InsertOneModel inserts a document, which gets an _id as in InsertOne: one that is generated is written back.
 type InsertOneModel struct {
 	Document any

@@ -112,7 +112,8 @@ type Config struct {
 	Warnings []Warning
 
 	// Dial opens the sockets, to the proxy if there is one; nil: a net.Dialer. network is "tcp" or "unix". One that heeds no
-	// context is given up when that ends, ConnectTimeout at the latest; what it then still returns is closed.
+	// context is given up when that ends, ConnectTimeout at the latest; what it then still returns is closed. Close waits
+	// for it all the same, as long as the context that it is given allows.
 	// A connection of its own kind whose deadlines do nothing is closed 100 ms after the context of who waits on it has
 	// ended, which must end its Read and Write: a Read that does not heed Close either holds its caller.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)

@@ -347,7 +347,7 @@ func lies() (all []lie) {
 	tell(statements, "writeErrors", ".index", slices.Concat(failure(0), failure(1), failure(2), failure(3)))
 	tell(append(statements, "count"), "n", "", missing{}, -5, "x", nil, 1.5, math.NaN(), 1e300)
 	tell([]string{"insert"}, "n", "", 0, 4, int64(1)<<40)
-	tell([]string{"update"}, "nModified", "", -1, "x", nil, math.Inf(1))
+	tell([]string{"update"}, "nModified", "", -1, 2, "x", nil, math.Inf(1))
 	tell([]string{"update"}, "upserted", "", 7, nil, bson.D{})
 	tell([]string{"update"}, "upserted", "upserted", bson.A{bson.D{{Key: "index", Value: 0}, {Key: "_id", Value: 1}}, bson.D{{Key: "index", Value: 0}, {Key: "_id", Value: 1}}})
 	tell([]string{"update"}, "upserted", "upserted.0", bson.A{7})

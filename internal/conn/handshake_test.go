@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"strings"
@@ -172,8 +173,10 @@ func TestOpenSaysWhyItCannotDial(t *testing.T) {
 		r := refusal{stage: mongoerr.StageDial, words: c.words, overload: c.overload}
 		r.check(t, &Options{Dial: func(context.Context, string, string) (net.Conn, error) { return nil, c.err }})
 	}
-	refusal{stage: mongoerr.StageDial, words: "neither a connection nor an error", overload: true}.
-		check(t, &Options{Dial: func(context.Context, string, string) (net.Conn, error) { return nil, nil }})
+	for _, none := range []net.Conn{nil, (*net.TCPConn)(nil), (*net.UnixConn)(nil), (*tls.Conn)(nil), (*guarded)(nil)} {
+		refusal{stage: mongoerr.StageDial, words: "neither a connection nor an error", overload: true}.
+			check(t, &Options{Dial: func(context.Context, string, string) (net.Conn, error) { return none, nil }})
+	}
 }
 
 func TestConnectTimeoutBoundsASilentServer(t *testing.T) {

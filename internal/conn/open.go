@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"reflect"
 	"strings"
 	"time"
 
@@ -142,10 +143,16 @@ func (o *Options) ask(ctx context.Context, network, addr string) (nc net.Conn, e
 	switch {
 	case err != nil:
 		return nil, err
-	case nc == nil:
+	case absent(nc):
 		return nil, errors.New("the Dial function returned neither a connection nor an error")
 	}
 	return guard(nc), nil
+}
+
+// absent says whether there is no connection: a nil, or one with a type such as (*net.TCPConn)(nil).
+func absent(nc net.Conn) bool {
+	v := reflect.ValueOf(nc)
+	return nc == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 func (o *Options) reached(s mongoerr.Stage) {

@@ -263,8 +263,8 @@ func countsFault(body bson.Raw, op *Op, failed, unmet bool) *mongoerr.MalformedR
 		return mongoerr.Malformed("n", v, "%d, the documents sent, since no failure is told,", op.Statements)
 	}
 	if v := body.Lookup("nModified"); v.Type != 0 {
-		if m, ok := v.AsInt64OK(); !ok || m < 0 {
-			return mongoerr.Malformed("nModified", v, "a count from 0 on")
+		if m, ok := v.AsInt64OK(); !ok || m < 0 || m > n {
+			return mongoerr.Malformed("nModified", v, "a count up to %d, the documents that matched,", n)
 		}
 	}
 	return upsertedFault(body.Lookup("upserted"), op.Statements, n)
