@@ -138,11 +138,15 @@ func FuzzServerSurvivesAnyMessage(f *testing.F) {
 		msg, start := wire.AppendMsgStart(nil, 1, 0, 0)
 		f.Add(wire.EndMsg(append(msg, d...), start))
 	}
+	f.Add([]byte("a\x00\x00\x0000000000\xdd\a\x00\x00\x00\x0000\x00L\x00\x00\x00" + strings.Repeat("0", 71) + "\x00")) // unreadable
 	m := newPrimary(f)
+	near, far := net.Pipe()
+	defer near.Close()
+	defer far.Close()
 	f.Fuzz(func(t *testing.T, msg []byte) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		c := &Conn{m: m, peer: -1, ctx: ctx}
+		c := &Conn{m: m, nc: near, peer: -1, ctx: ctx}
 		r, _, err := c.parse(msg)
 		if err != nil || strings.HasPrefix(r.Name, "whatsmyuri") || strings.HasPrefix(r.Name, "replSet") {
 			return // the one wants a socket, the others change what later inputs meet
