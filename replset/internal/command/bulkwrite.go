@@ -240,8 +240,10 @@ func (w *bulkWrite) fail(i int, err error) {
 	e := serverError(w.all.r.ctx, err)
 	message, _ := w.m.opt.Persona.words(e)
 	w.failed++
+	room := store.MaxDocumentSize
+	message, details := (&failedWrite{message: message, details: w.m.opt.Persona.details(e)}).within(&room)
 	d := bson.D{{Key: "ok", Value: 0.0}, {Key: "idx", Value: int32(i)}, {Key: "code", Value: e.Code}, {Key: "errmsg", Value: message}}
-	d = append(d, w.m.opt.Persona.details(e)...)
+	d = append(d, details...)
 	d = append(d, bson.E{Key: "n", Value: int32(0)})
 	if w.ops[i].kind == "update" {
 		d = append(d, bson.E{Key: "nModified", Value: int32(0)})

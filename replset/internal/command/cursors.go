@@ -23,7 +23,7 @@ var cursorCommands = []Spec{
 
 const (
 	firstBatch     = 101      // documents in a first batch whose size nobody asked for
-	maxBatchBytes  = 16 << 20 // bytes of documents in one batch
+	maxBatchBytes  = 16 << 20 // bytes of the array of one batch
 	cursorLifetime = 10 * time.Minute
 	maxCursors     = 10_000 // bounds what clients that forget them can make a member hold; the longest idle goes first
 )
@@ -269,7 +269,7 @@ func (c *cursor) fill(ctx context.Context, limit int64) (batch []bson.Raw, done 
 		if !ok {
 			return batch, true, nil
 		}
-		if size += len(doc); size > maxBatchBytes && len(batch) > 0 {
+		if size += len(doc) + len(indexKey(len(batch))) + 2; size > maxBatchBytes && len(batch) > 0 {
 			c.pending = doc
 			return batch, false, nil
 		}

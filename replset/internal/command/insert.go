@@ -33,7 +33,7 @@ type batch struct {
 	// What the reply tells.
 	n, modified int32
 	upserted    []bson.D
-	errors      []bson.D
+	failed      failedWrites
 }
 
 // parseBatch reads the fields that the write commands share and gives the others to
@@ -210,8 +210,7 @@ func (b *batch) execute(ctx context.Context, n int, do func(tx *store.Tx, i int)
 func (b *batch) fail(i int, err error) {
 	e := serverError(b.r.ctx, err)
 	message, _ := b.m.opt.Persona.words(e)
-	d := bson.D{{Key: "index", Value: int32(i)}, {Key: "code", Value: e.Code}, {Key: "errmsg", Value: message}}
-	b.errors = append(b.errors, append(d, b.m.opt.Persona.details(e)...))
+	b.failed.add(failedWrite{int32(i), e.Code, message, b.m.opt.Persona.details(e)})
 }
 
 // options are what the query language needs from outside.
@@ -248,11 +247,15 @@ func (b *batch) reply(update bool) bson.D {
 	if update {
 		d = append(d, bson.E{Key: "nModified", Value: b.modified})
 	}
+	room := store.MaxDocumentSize
+	for _, u := range b.upserted {
+		room -= bareUpsert + len(u[1].Value.(bson.RawValue).Value)
+	}
 	if len(b.upserted) > 0 {
 		d = append(d, bson.E{Key: "upserted", Value: b.upserted})
 	}
-	if len(b.errors) > 0 {
-		d = append(d, bson.E{Key: "writeErrors", Value: b.errors})
+	if len(b.failed.list) > 0 {
+		d = append(d, bson.E{Key: "writeErrors", Value: b.failed.documents(room)})
 	}
 	return append(d, b.m.writeTimes(b.r)...)
 }

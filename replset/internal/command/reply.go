@@ -9,7 +9,7 @@ import (
 	"github.com/sextantdb/sextant/mongoerr"
 )
 
-// appendReplyDocument appends the whole reply document.
+// appendReplyDocument appends the whole reply document. One that is too large to be read becomes an error, in rep too.
 func (m *Member) appendReplyDocument(dst []byte, r *Request, rep *reply) ([]byte, error) {
 	dst, start := bson.BeginDocument(dst)
 	var err error
@@ -31,8 +31,13 @@ func (m *Member) appendReplyDocument(dst []byte, r *Request, rep *reply) ([]byte
 	if labels := m.labelsOf(r, rep); len(labels) > 0 || rep.own {
 		dst = appendStrings(dst, "errorLabels", labels)
 	}
-	dst = m.appendTimes(dst, r)
-	return bson.EndDocument(dst, start), nil
+	dst = bson.EndDocument(m.appendTimes(dst, r), start)
+	if size := len(dst) - start; size > r.replyLimit() {
+		m.cursors.orphaned(rep)
+		*rep = refuse(replyTooLarge(r, size))
+		return m.appendReplyDocument(dst[:start], r, rep)
+	}
+	return dst, nil
 }
 
 func (m *Member) appendError(dst []byte, e *mongoerr.Error, staged bool) []byte {
