@@ -128,7 +128,7 @@ func (a *aggregate) currentOp(arg bson.RawValue) ([]bson.Raw, error) {
 			return nil, mongoerr.Server(mongoerr.CodeFailedToParse, "The '%s' parameter of the $currentOp stage must be a boolean value, but found: %s", key, bsonName(v.Type))
 		}
 	}
-	return a.m.ops(a.r, given["idleConnections"], given["allUsers"]), nil
+	return a.m.ops(a.r, shown{given["idleConnections"], given["allUsers"], !given["truncateOps"]}), nil
 }
 
 // errNoSearch is what a server without Atlas Search says of its commands and stage.

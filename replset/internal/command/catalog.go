@@ -272,18 +272,22 @@ func createView(tx *store.Tx, ns string, c *createArgs) error {
 	return tx.Create(ns, opts)
 }
 
+// runDrop drops a collection. That there is none was an error until version 7.0 (SERVER-43894).
 func runDrop(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 	ns, err := r.Namespace()
 	if err != nil {
 		return nil, err
 	}
 	if ns == store.OplogNS {
-		return nil, mongoerr.Server(mongoerr.CodeIllegalOperation, "can't drop live oplog while replicating")
+		return nil, mongoerr.Server(m.opt.Persona.since(wire50, mongoerr.CodeIllegalOperation, 5255000), "can't drop live oplog while replicating")
 	}
 	var reply bson.D
 	_, err = m.Write(ctx, r, func(tx *store.Tx) error {
 		coll := tx.Collection(ns)
-		if coll == nil {
+		switch {
+		case coll == nil && m.opt.Persona.wire >= wire70:
+			return nil
+		case coll == nil:
 			return mongoerr.Server(mongoerr.CodeNamespaceNotFound, "ns not found")
 		}
 		reply = bson.D{{Key: "ns", Value: ns}}
@@ -296,7 +300,11 @@ func runDrop(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 }
 
 func runDropDatabase(ctx context.Context, m *Member, r *Request) (bson.D, error) {
+	typed := m.opt.Persona.wire >= wire50 // has a generated parser
 	if n, ok := r.Field(r.Name).AsInt64OK(); !ok || n != 1 {
+		if typed {
+			return nil, mongoerr.Server(5255100, "Have to pass 1 as 'drop' parameter")
+		}
 		return nil, mongoerr.Server(mongoerr.CodeIllegalOperation, "have to pass 1 as db parameter")
 	}
 	switch r.DB {
@@ -307,7 +315,7 @@ func runDropDatabase(ctx context.Context, m *Member, r *Request) (bson.D, error)
 	}
 	var reply bson.D
 	_, err := m.Write(ctx, r, func(tx *store.Tx) error {
-		if len(tx.Snapshot().Collections(r.DB)) > 0 {
+		if !typed && len(tx.Snapshot().Collections(r.DB)) > 0 {
 			reply = bson.D{{Key: "dropped", Value: r.DB}}
 		}
 		return tx.DropDatabase(r.DB)

@@ -252,7 +252,7 @@ func (l *listSource) close() {}
 // when the source has no more.
 func (c *cursor) fill(ctx context.Context, limit int64) (batch []bson.Raw, done bool, err error) {
 	if c.meter != nil {
-		c.meter.Alive = alive(ctx)
+		c.meter.Serve(alive(ctx))
 	}
 	size := 0
 	for int64(len(batch)) < limit {

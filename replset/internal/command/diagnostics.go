@@ -154,8 +154,8 @@ func serverStatus(_ context.Context, m *Member, _ *Request) (bson.D, error) {
 		{Key: "logicalSessionRecordCache", Value: bson.D{{Key: "activeSessionsCount", Value: int32(len(m.sessions.list()))}}},
 		{Key: "repl", Value: m.setFields(st, false)},
 		{Key: "storageEngine", Value: bson.D{
-			{Key: "name", Value: "sextant"}, {Key: "supportsCommittedReads", Value: true}, {Key: "persistent", Value: false},
-			{Key: "supportsSnapshotReadConcern", Value: false}}},
+			{Key: "name", Value: "sextant"}, {Key: "supportsCommittedReads", Value: true}, {Key: "persistent", Value: m.opt.Disk.persistent()},
+			{Key: "supportsSnapshotReadConcern", Value: m.opt.Persona.snapshots()}}},
 	}, nil
 }
 

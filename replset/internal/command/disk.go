@@ -35,6 +35,9 @@ func NewDiskSized(oplogEntries int64) *Disk {
 	return &Disk{oplog: oplogEntries, store: store.NewSized(oplogBounds(oplogEntries)), vote: repl.Vote{For: repl.None}}
 }
 
+// persistent says whether it has a file.
+func (d *Disk) persistent() bool { return d.journal != nil }
+
 // bounds are those of the oplog.
 func (d *Disk) bounds() (entries, size int64) { return oplogBounds(d.oplog) }
 

@@ -155,7 +155,10 @@ func runDropIndexes(ctx context.Context, m *Member, r *Request) (bson.D, error) 
 	_, err = m.Write(ctx, r, func(tx *store.Tx) error {
 		coll := tx.Collection(ns)
 		if coll == nil {
-			return mongoerr.Server(mongoerr.CodeNamespaceNotFound, "ns not found")
+			if m.opt.Persona.wire < wire44 {
+				return mongoerr.Server(mongoerr.CodeNamespaceNotFound, "ns not found")
+			}
+			return mongoerr.Server(mongoerr.CodeNamespaceNotFound, "ns not found %s", ns)
 		}
 		if coll.Options().ViewOn != "" {
 			return viewError(ns)

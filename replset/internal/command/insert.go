@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -223,12 +224,20 @@ func (m *Member) queryOptions(ctx context.Context, now time.Time, let bson.Raw) 
 }
 
 // alive says why nobody waits for an answer any longer.
-func alive(ctx context.Context) func() error {
-	return func() error {
+func alive(ctx context.Context) func() (time.Duration, error) {
+	deadline, limited := ctx.Deadline()
+	return func() (time.Duration, error) {
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return 0, context.Cause(ctx)
 		}
-		return nil
+		if !limited {
+			return math.MaxInt64, nil
+		}
+		left := time.Until(deadline)
+		if left <= 0 { // the context's own timer is late
+			return 0, errMaxTime
+		}
+		return left, nil
 	}
 }
 

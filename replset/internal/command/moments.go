@@ -63,7 +63,7 @@ var takesSnapshot = map[string]bool{"find": true, "aggregate": true, "distinct":
 
 // readMoment serves a read of level snapshot (since version 5.0): what a majority has now, or had at atClusterTime.
 func (m *Member) readMoment(r *Request) (*store.Snapshot, error) {
-	if !takesSnapshot[r.Name] || m.opt.Persona.wire < wire50 {
+	if !takesSnapshot[r.Name] || !m.opt.Persona.snapshots() {
 		return nil, mongoerr.Server(mongoerr.CodeInvalidOptions, "readConcern level snapshot is only valid in multi-statement transactions")
 	}
 	r.majority = true

@@ -80,8 +80,8 @@ func (m *Member) eachOp(f func(*Conn, *operation)) {
 // opNames are the server's names for what a command is; all others are "command".
 var opNames = map[string]string{"find": "query", "getMore": "getmore", "insert": "insert", "update": "update", "delete": "remove"}
 
-// opDocument shows one operation.
-func (m *Member) opDocument(c *Conn, op *operation, now time.Time) bson.D {
+// opDocument shows one operation, of a large command only so much as whole says.
+func (m *Member) opDocument(c *Conn, op *operation, now time.Time, whole bool) bson.D {
 	d := bson.D{{Key: "type", Value: "op"}, {Key: "host", Value: m.Addr()}, {Key: "desc", Value: "conn" + indexKey(int(c.ID))},
 		{Key: "connectionId", Value: c.ID}, {Key: "client", Value: c.nc.RemoteAddr().String()}, {Key: "appName", Value: c.desk.app}}
 	if op == nil {
@@ -95,41 +95,61 @@ func (m *Member) opDocument(c *Conn, op *operation, now time.Time) bson.D {
 	if op.name == "getMore" {
 		first = op.body.Lookup("collection")
 	}
-	if coll, ok := first.StringValueOK(); ok {
+	if coll, ok := first.StringValueOK(); ok && len(coll) < maxShown { // a longer one is no collection's
 		ns = op.db + "." + coll
 	}
 	took := now.Sub(op.begun)
 	d = append(d, bson.E{Key: "active", Value: true}, bson.E{Key: "currentOpTime", Value: opTime(now)}, bson.E{Key: "opid", Value: op.id},
 		bson.E{Key: "secs_running", Value: int64(took.Seconds())}, bson.E{Key: "microsecs_running", Value: took.Microseconds()},
-		bson.E{Key: "op", Value: kind}, bson.E{Key: "ns", Value: ns}, bson.E{Key: "command", Value: redacted(op)})
+		bson.E{Key: "op", Value: kind}, bson.E{Key: "ns", Value: ns}, bson.E{Key: "command", Value: redacted(op, whole)})
 	if op.lsid != nil {
 		d = append(d, bson.E{Key: "lsid", Value: slices.Clone(op.lsid)})
 	}
 	return d
 }
 
-// redacted is the command as others may see it: those that carry a password or a proof show their name only.
-func redacted(op *operation) bson.Raw {
+// maxShown is how many bytes of a command are shown where it is not shown whole, as in a server.
+const maxShown = 1000
+
+// redacted is the command as others may see it: those that carry a password or a proof show their name only. Of a large one
+// its text is shown in the place of the whole, and its comment; of a large comment, which a server shows whole, its text too:
+// what somebody else runs must not make the answer too large.
+func redacted(op *operation, whole bool) bson.Raw {
 	switch op.name {
 	case "saslStart", "saslContinue", "authenticate", "createUser", "updateUser", "hello", "isMaster", "ismaster":
 		return document(bson.D{{Key: op.name, Value: "xxx"}})
 	}
-	return slices.Clone(op.body)
+	if whole || len(op.body) <= maxShown {
+		return slices.Clone(op.body)
+	}
+	d := bson.D{{Key: "$truncated", Value: value.PrintCut(bson.DocumentValue(op.body), maxShown)}}
+	comment := op.body.Lookup("comment")
+	switch {
+	case comment.IsZero():
+	case len(comment.Value) > maxShown:
+		d = append(d, bson.E{Key: "comment", Value: value.PrintCut(comment, maxShown)})
+	default:
+		d = append(d, bson.E{Key: "comment", Value: comment})
+	}
+	return document(d)
 }
 
 func opTime(t time.Time) string { return t.Format("2006-01-02T15:04:05.000-07:00") }
 
-// ops are what $currentOp shows: of idle connections only if they are asked for, and of other users' with all.
-func (m *Member) ops(r *Request, idle, all bool) (docs []bson.Raw) {
+// shown is what of the operations is to be seen: also of idle connections, also of other users, also large commands whole.
+type shown struct{ idle, all, whole bool }
+
+// ops are what $currentOp shows.
+func (m *Member) ops(r *Request, want shown) (docs []bson.Raw) {
 	now := time.Now()
 	m.eachOp(func(c *Conn, op *operation) {
-		if op == nil && !idle {
+		if op == nil && !want.idle {
 			return
 		}
-		if !all && !c.sameUser(r.Conn) {
+		if !want.all && !c.sameUser(r.Conn) {
 			return
 		}
-		docs = append(docs, document(m.opDocument(c, op, now)))
+		docs = append(docs, document(m.opDocument(c, op, now, want.whole)))
 	})
 	return docs
 }
@@ -137,15 +157,18 @@ func (m *Member) ops(r *Request, idle, all bool) (docs []bson.Raw) {
 // sameUser says whether two connections are of the same user; without users, all are.
 func (c *Conn) sameUser(other *Conn) bool { return c.desk.user == other.desk.user }
 
-// runCurrentOp is the command that $currentOp has taken the place of. Its other fields are a filter, which is not served.
+// runCurrentOp is the command that $currentOp has taken the place of. Its other fields are a filter, which is not served. It
+// does not show large commands whole, save if test commands are enabled, which here they are, and that is asked for.
 func runCurrentOp(_ context.Context, m *Member, r *Request) (bson.D, error) {
-	var idle, own bool
+	want := shown{all: true}
 	err := r.eachField(func(key string, v bson.RawValue) error {
 		switch key {
 		case "$all":
-			idle = value.Truthy(v)
+			want.idle = value.Truthy(v)
 		case "$ownOps":
-			own = value.Truthy(v)
+			want.all = !value.Truthy(v)
+		case "$truncateOps":
+			want.whole = !value.Truthy(v)
 		default:
 			return mongoerr.Server(mongoerr.CodeNotImplemented, "currentOp with a filter is not served: use the aggregation stage $currentOp and $match (field '%s')", key)
 		}
@@ -154,7 +177,8 @@ func runCurrentOp(_ context.Context, m *Member, r *Request) (bson.D, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bson.D{{Key: "inprog", Value: arrayOf(m.ops(r, idle, !own))}}, nil
+	reply := bson.D{{Key: "inprog", Value: arrayOf(m.ops(r, want))}}
+	return reply, checkFits(document(reply))
 }
 
 // runKillOp ends an operation as maxTimeMS would, with code 11601. That there is no such one is no error.

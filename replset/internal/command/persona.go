@@ -58,6 +58,14 @@ func Versions() []string {
 // Series is the version without its last number.
 func (p *Persona) Series() string { return p.Version[:strings.LastIndexByte(p.Version, '.')] }
 
+// since is a code that has changed in a version.
+func (p *Persona) since(wire, old, now int32) int32 {
+	if p.wire >= wire {
+		return now
+	}
+	return old
+}
+
 func (p *Persona) versionArray() bson.A {
 	var a, b, c int32
 	_, _ = fmt.Sscanf(p.Version, "%d.%d.%d", &a, &b, &c)
@@ -73,6 +81,10 @@ func (p *Persona) labels() bool { return p.wire >= wire44 }
 
 // majorityByDefault says whether a write without a write concern waits for a majority (since 5.0).
 func (p *Persona) majorityByDefault() bool { return p.wire >= wire50 }
+
+// snapshots says whether reads of level snapshot are served: outside transactions they are since 5.0, and in them, where
+// older versions have them alone, nothing is.
+func (p *Persona) snapshots() bool { return p.wire >= wire50 }
 
 // Balances says whether services may be behind a load balancer (since 5.0: load balancers specification).
 func (p *Persona) Balances() bool { return p.wire >= wire50 }

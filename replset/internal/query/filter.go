@@ -50,6 +50,9 @@ func (f *Filter) eval(doc bson.Raw, vars *expr.Vars) (ok bool, arrayIndex int, e
 	}
 	st := state{pos: -1, record: true, vars: vars}
 	ok = f.root.match(doc, &st)
+	if st.err == nil {
+		st.err = f.opts.Meter.Over() // found by a part that can only say no, such as a schema's pattern
+	}
 	if st.err != nil || !ok {
 		return false, -1, st.err
 	}

@@ -76,7 +76,7 @@ func (p *parser) regex(at string, v bson.RawValue) (node, error) {
 }
 
 func (p *parser) regexLeaf(at, pattern, options string) (node, error) {
-	r, err := newRegex(pattern, options)
+	r, err := p.regexTest(pattern, options)
 	if err != nil {
 		return nil, err
 	}

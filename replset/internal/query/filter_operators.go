@@ -97,7 +97,7 @@ func (p *parser) in(at, name string, arg bson.RawValue) (node, error) {
 			return nil, bad("cannot compare to undefined")
 		case v.Type == bson.TypeRegex:
 			pattern, options, _ := v.RegexOK()
-			r, err := newRegex(pattern, options)
+			r, err := p.regexTest(pattern, options)
 			if err != nil {
 				return nil, err
 			}

@@ -223,7 +223,7 @@ func (p *parser) schemaPattern(s *schema, name string, v bson.RawValue, _ bson.R
 		if !ok || v.Type != bson.TypeString {
 			return true
 		}
-		found, err := re.Match(text)
+		found, err := p.opts.Meter.Match(re, text)
 		return found && err == nil
 	})
 	return nil

@@ -73,7 +73,7 @@ func (p *parser) schemaProperties(s *schema, name string, v bson.RawValue, all b
 		}
 		s.addFor(bson.TypeEmbeddedDocument, func(d bson.Raw) bool {
 			for k, e := range d.All() {
-				if found, err := re.Match(k); err != nil || found && !sub.accepts(e) {
+				if found, err := p.opts.Meter.Match(re, k); err != nil || found && !sub.accepts(e) {
 					return false
 				}
 			}
@@ -106,7 +106,7 @@ func (p *parser) schemaAdditional(s *schema, v bson.RawValue, all bson.Raw) erro
 	}
 	s.addFor(bson.TypeEmbeddedDocument, func(d bson.Raw) bool {
 		for k, e := range d.All() {
-			if value.Get(named, k).Type == 0 && !matchesAny(patterns, k) && !sub.accepts(e) {
+			if value.Get(named, k).Type == 0 && !p.matchesAny(patterns, k) && !sub.accepts(e) {
 				return false
 			}
 		}
@@ -115,9 +115,9 @@ func (p *parser) schemaAdditional(s *schema, v bson.RawValue, all bson.Raw) erro
 	return nil
 }
 
-func matchesAny(patterns []*value.Regex, s string) bool {
+func (p *parser) matchesAny(patterns []*value.Regex, s string) bool {
 	for _, re := range patterns {
-		if ok, err := re.Match(s); ok && err == nil {
+		if ok, err := p.opts.Meter.Match(re, s); ok && err == nil {
 			return true
 		}
 	}

@@ -1,8 +1,12 @@
 package expr
 
 import (
+	"math"
+	"time"
+
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
+	"github.com/sextantdb/sextant/replset/internal/query/value"
 )
 
 // MaxHeld is how many bytes of values one execution may hold: a server's limit for a stage or an array, 100 MB.
@@ -25,10 +29,11 @@ const (
 // The bytes are counted as a stack: who computes a value takes a mark, and leaves at its end what was held at the mark and
 // the value. Values that are shared are counted as often as they are held.
 type Meter struct {
-	Alive func() error // why nobody waits any longer; nil: somebody does
-	Limit int64        // in bytes; 0: MaxHeld
+	Alive func() (left time.Duration, why error) // how much longer somebody waits, or why nobody does; nil: somebody always does
+	Limit int64                                  // in bytes; 0: MaxHeld
 	held  int64
 	steps int64
+	over  error // found where no error can be told: the next step tells it
 }
 
 // Most is how much may be held.
@@ -85,14 +90,78 @@ func (m *Meter) Step(n int) error {
 	if m == nil {
 		return nil
 	}
+	if m.over != nil {
+		return m.over
+	}
 	if m.steps += 1 + int64(n)/bytesPerStep; m.steps < askEvery {
 		return nil
 	}
 	m.steps = 0
-	if m.Alive == nil {
+	_, err := m.left()
+	return err
+}
+
+// left asks how much longer somebody waits.
+func (m *Meter) left() (time.Duration, error) {
+	switch {
+	case m == nil || m.Alive == nil:
+		return math.MaxInt64, nil
+	case m.over != nil:
+		return 0, m.over
+	}
+	left, err := m.Alive()
+	m.over = err
+	return left, err
+}
+
+// Serve is what somebody else waits for from now on.
+func (m *Meter) Serve(alive func() (time.Duration, error)) { m.Alive, m.over = alive, nil }
+
+// Over is why an answer is not wanted any longer, if that was found where no error can be told.
+func (m *Meter) Over() error {
+	if m == nil {
 		return nil
 	}
-	return m.Alive()
+	return m.over
+}
+
+// Match is what the expression says of a text, within the time that is left.
+func (m *Meter) Match(re *value.Regex, s string) (ok bool, err error) {
+	err = m.timed(re, s, func(left time.Duration) error {
+		ok, err = re.MatchWithin(s, left)
+		return err
+	})
+	return ok, err
+}
+
+// Find is where the expression is found in a text, within the time that is left.
+func (m *Meter) Find(re *value.Regex, s string, from int) (bounds [][2]int, err error) {
+	err = m.timed(re, s[min(from, len(s)):], func(left time.Duration) error {
+		bounds, err = re.FindWithin(s, from, left)
+		return err
+	})
+	return bounds, err
+}
+
+// timed gives a search the time that is left. If it takes that, the reason is why nobody waits any longer.
+func (m *Meter) timed(re *value.Regex, s string, search func(left time.Duration) error) error {
+	if err := m.Step(len(s)); err != nil {
+		return err
+	}
+	left := time.Duration(math.MaxInt64)
+	if re.Backtracks() {
+		var err error
+		if left, err = m.left(); err != nil {
+			return err
+		}
+	}
+	err := search(left)
+	if err != nil {
+		if _, why := m.left(); why != nil {
+			return why
+		}
+	}
+	return err
 }
 
 // settle ends a computation that began at mark: of all that was held since, v is left.

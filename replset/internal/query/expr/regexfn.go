@@ -62,10 +62,10 @@ func runRegex(c *Ctx, op string, a []bson.RawValue) (bson.RawValue, error) {
 	}
 	switch op {
 	case "$regexMatch":
-		ok, err := re.Match(s)
+		ok, err := c.meter().Match(re, s)
 		return bson.BooleanValue(ok), err
 	case "$regexFind":
-		m, err := re.Find(s, 0)
+		m, err := c.meter().Find(re, s, 0)
 		if err != nil || m == nil {
 			return null, err
 		}
@@ -130,7 +130,7 @@ func found(s string, m [][2]int) bson.RawValue {
 func findAll(c *Ctx, re *value.Regex, s string) (bson.RawValue, error) {
 	var out []bson.RawValue
 	for from := 0; from < len(s) || from == 0; { // there is no match after the last character, save in an empty string
-		m, err := re.Find(s, from)
+		m, err := c.meter().Find(re, s, from)
 		if err != nil {
 			return value.Missing, err
 		}

@@ -13,9 +13,36 @@ import (
 
 // Print gives a value as the server prints it in error messages: { a: [ 1, 2.0, "x" ] }. Long strings are cut.
 func Print(v bson.RawValue) string {
-	var b strings.Builder
+	var b printer
 	printValue(&b, v)
 	return b.String()
+}
+
+// printer is where a value is printed. What is beyond most bytes may be left out, if most is not 0.
+type printer struct {
+	strings.Builder
+	most int
+}
+
+func (b *printer) full() bool { return b.most > 0 && b.Len() > b.most }
+
+// cut is as much of data as anybody will see.
+func cut[T string | []byte](b *printer, data T) T {
+	if b.most > 0 && len(data) > b.most {
+		return data[:b.most+1]
+	}
+	return data
+}
+
+// PrintCut prints a value in at most so many bytes, in little more time than these take. Where it is cut it ends in dots.
+func PrintCut(v bson.RawValue, most int) string {
+	b := printer{most: most}
+	printValue(&b, v)
+	s := b.String()
+	if len(s) > most {
+		s = s[:most-3] + "..."
+	}
+	return strings.ToValidUTF8(s, "")
 }
 
 // PrintDoc prints a document.
@@ -24,7 +51,7 @@ func PrintDoc(d bson.Raw) string { return Print(bson.DocumentValue(d)) }
 // PrintElement prints one element with its name: a: 1.
 func PrintElement(key string, v bson.RawValue) string { return key + ": " + Print(v) }
 
-func printValue(b *strings.Builder, v bson.RawValue) {
+func printValue(b *printer, v bson.RawValue) {
 	switch v.Type {
 	case 0:
 		b.WriteString("EOO")
@@ -64,7 +91,7 @@ func printValue(b *strings.Builder, v bson.RawValue) {
 	}
 }
 
-func printRare(b *strings.Builder, v bson.RawValue) {
+func printRare(b *printer, v bson.RawValue) {
 	switch v.Type {
 	case bson.TypeBinary:
 		sub, data, _ := v.BinaryOK()
@@ -72,23 +99,25 @@ func printRare(b *strings.Builder, v bson.RawValue) {
 			fmt.Fprintf(b, "UUID(\"%x-%x-%x-%x-%x\")", data[:4], data[4:6], data[6:8], data[8:10], data[10:])
 			return
 		}
-		fmt.Fprintf(b, "BinData(%d, %X)", sub, data)
+		fmt.Fprintf(b, "BinData(%d, %X)", sub, cut(b, data))
 	case bson.TypeRegex:
 		p, o, _ := v.RegexOK()
-		b.WriteString("/" + p + "/" + o)
+		b.WriteString("/" + cut(b, p) + "/" + o)
 	case bson.TypeJavaScript:
-		b.Write(stringBytes(v))
+		b.Write(cut(b, stringBytes(v)))
 	case bson.TypeCodeWithScope:
 		c, s, _ := v.CodeWithScopeOK()
-		b.WriteString("CodeWScope( " + c + ", " + PrintDoc(s) + ")")
+		b.WriteString("CodeWScope( " + cut(b, c) + ", ")
+		printValue(b, bson.DocumentValue(s))
+		b.WriteString(")")
 	case bson.TypeDBPointer:
 		if n := len(v.Value); n >= 17 {
-			fmt.Fprintf(b, "DBRef('%s',%s)", v.Value[4:n-13], hex.EncodeToString(v.Value[n-12:]))
+			fmt.Fprintf(b, "DBRef('%s',%s)", cut(b, v.Value[4:n-13]), hex.EncodeToString(v.Value[n-12:]))
 		}
 	}
 }
 
-func printString(b *strings.Builder, s string) {
+func printString(b *printer, s string) {
 	b.WriteByte('"')
 	if len(s) >= 160 {
 		b.WriteString(s[:150] + `..."`)
@@ -98,16 +127,19 @@ func printString(b *strings.Builder, s string) {
 	b.WriteByte('"')
 }
 
-func printFields(b *strings.Builder, v bson.RawValue, open, end string, names bool) {
+func printFields(b *printer, v bson.RawValue, open, end string, names bool) {
 	b.WriteString(open)
 	n := 0
 	for k, e := range bson.Raw(v.Value).All() {
+		if b.full() {
+			return
+		}
 		if n > 0 {
 			b.WriteByte(',')
 		}
 		b.WriteByte(' ')
 		if names {
-			b.WriteString(k + ": ")
+			b.WriteString(cut(b, k) + ": ")
 		}
 		printValue(b, e)
 		n++

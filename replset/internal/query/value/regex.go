@@ -22,7 +22,8 @@ const maxPattern = 32764
 type Regex struct {
 	Pattern, Options string
 	re               *regexp2.Regexp
-	linear           *regexp.Regexp // the same for the linear engine, nil if it cannot do it
+	hurried          *regexp2.Regexp // the same, never run: copies of it are, with a limit of their own
+	linear           *regexp.Regexp  // the same for the linear engine, nil if it cannot do it
 }
 
 var regexFlags = map[rune]regexp2.RegexOptions{
@@ -46,7 +47,8 @@ func CompileRegex(pattern, options string) (*Regex, error) {
 		return nil, mongoerr.Server(51091, "Regular expression is invalid: %s", err)
 	}
 	re.MatchTimeout = matchTimeout
-	return &Regex{Pattern: pattern, Options: options, re: re, linear: linear(asciiClasses(fromPCRE(pattern)), options)}, nil
+	hurried := *re
+	return &Regex{Pattern: pattern, Options: options, re: re, hurried: &hurried, linear: linear(asciiClasses(fromPCRE(pattern)), options)}, nil
 }
 
 // fromPCRE rewrites what PCRE says otherwise than the engine: quoting by \Q...\E and Python's way to name groups.
@@ -114,21 +116,47 @@ func asciiEscape(c byte, inClass bool) string {
 	return "[" + set + "]"
 }
 
+// Backtracks says whether a match may take a time out of all proportion to the text.
+func (r *Regex) Backtracks() bool { return r.linear == nil }
+
 // Match says whether the pattern is found anywhere in s. The error says that the pattern took too long.
-func (r *Regex) Match(s string) (bool, error) {
+func (r *Regex) Match(s string) (bool, error) { return r.MatchWithin(s, matchTimeout) }
+
+// MatchWithin is Match with less time, if limit is less than what a pattern has anyway.
+func (r *Regex) MatchWithin(s string, limit time.Duration) (bool, error) {
 	if r.linear != nil {
 		return r.matchLinear(s), nil
 	}
-	ok, err := r.re.MatchString(s)
+	re, limit := r.engine(limit)
+	ok, err := re.MatchString(s)
 	if err != nil {
-		return false, mongoerr.Server(mongoerr.CodeBadValue, "regular expression /%s/ gave no answer within %v", r.Pattern, matchTimeout)
+		return false, r.tooLong(limit)
 	}
 	return ok, nil
+}
+
+// engine is the one that backtracks, with at most limit for a match.
+func (r *Regex) engine(limit time.Duration) (*regexp2.Regexp, time.Duration) {
+	if limit >= matchTimeout {
+		return r.re, matchTimeout
+	}
+	own := *r.hurried
+	own.MatchTimeout = max(limit, 0)
+	return &own, own.MatchTimeout
+}
+
+func (r *Regex) tooLong(limit time.Duration) error {
+	return mongoerr.Server(mongoerr.CodeBadValue, "regular expression /%s/ gave no answer within %v", r.Pattern, limit)
 }
 
 // Find gives the byte bounds of the first match at or after the given byte offset and of its groups; nil if there is none.
 // A group that took no part has -1, -1.
 func (r *Regex) Find(s string, from int) ([][2]int, error) {
+	return r.FindWithin(s, from, matchTimeout)
+}
+
+// FindWithin is Find with less time, if limit is less than what a pattern has anyway.
+func (r *Regex) FindWithin(s string, from int, limit time.Duration) ([][2]int, error) {
 	if bounds, ok := r.findLinear(s, from); ok && utf8.ValidString(s) {
 		return bounds, nil
 	}
@@ -145,9 +173,10 @@ func (r *Regex) Find(s string, from int) ([][2]int, error) {
 	if len(offsets) != len(runes)+1 {
 		return nil, mongoerr.Server(mongoerr.CodeBadValue, "the text to search is not valid UTF-8")
 	}
-	m, err := r.re.FindRunesMatchStartingAt(runes, start)
+	re, limit := r.engine(limit)
+	m, err := re.FindRunesMatchStartingAt(runes, start)
 	if err != nil {
-		return nil, mongoerr.Server(mongoerr.CodeBadValue, "regular expression /%s/ gave no answer within %v", r.Pattern, matchTimeout)
+		return nil, r.tooLong(limit)
 	}
 	if m == nil {
 		return nil, nil
