@@ -18,6 +18,7 @@ type tailSource struct {
 	coll *store.Coll    // of the newest snapshot taken
 	last store.RecordID // nothing up to here is wanted any more
 	seen store.RecordID // the newest record looked at, 0: none; last may be a place between records
+	all  bool           // the filter asks for nothing but the place from which on all records match
 }
 
 // openTail starts a tailable cursor. The oplog is entered at the timestamp that the
@@ -28,7 +29,7 @@ func (m *Member) openTail(r *Request, coll *store.Coll, a *findArgs, q *findQuer
 	}
 	t := &tailSource{q: q, coll: coll}
 	if a.ns == store.OplogNS {
-		t.last = oplogStart(a.filter)
+		t.last, t.all = oplogStart(a.filter)
 	}
 	c := &cursor{ns: a.ns, uuid: coll.UUID(), src: t, tail: t, await: a.await, noTimeout: a.noTimeout}
 	if coll.Count() == 0 && !a.await && a.ns != store.OplogNS {
@@ -37,8 +38,9 @@ func (m *Member) openTail(r *Request, coll *store.Coll, a *findArgs, q *findQuer
 	return m.open(r, c, a.firstSize(), false, nil)
 }
 
-// oplogStart is the record before the first that {ts: {$gt or $gte: T}} may match.
-func oplogStart(filter bson.Raw) store.RecordID {
+// oplogStart is the record before the first that {ts: {$gt or $gte: T}} may match. all says that the filter is this alone:
+// then it matches every record after it.
+func oplogStart(filter bson.Raw) (before store.RecordID, all bool) {
 	v := filter.Lookup("ts")
 	d, _ := v.DocumentOK()
 	for op, arg := range d.All() {
@@ -49,12 +51,23 @@ func oplogStart(filter bson.Raw) store.RecordID {
 		id := store.RecordID(t)<<32 | store.RecordID(i)
 		switch op {
 		case "$gt":
-			return id
-		case "$gte", "$eq":
-			return id - 1
+			return id, single(filter) && single(d)
+		case "$gte":
+			return id - 1, single(filter) && single(d)
+		case "$eq":
+			return id - 1, false
 		}
 	}
-	return 0
+	return 0, false
+}
+
+// single says that a document has one field.
+func single(d bson.Raw) bool {
+	n := 0
+	for range d.All() {
+		n++
+	}
+	return n == 1
 }
 
 func (t *tailSource) close() {}
@@ -62,11 +75,12 @@ func (t *tailSource) close() {}
 func (t *tailSource) next() (bson.Raw, bool, error) {
 	for rid, doc := range t.coll.Records(t.last + 1) {
 		t.last, t.seen = rid, rid
-		if ok, _, err := t.q.Filter.Eval(doc); err != nil || !ok {
-			if err != nil {
+		if !t.all {
+			if ok, _, err := t.q.Filter.Eval(doc); err != nil {
 				return nil, false, err
+			} else if !ok {
+				continue
 			}
-			continue
 		}
 		if t.q.project == nil {
 			return doc, true, nil

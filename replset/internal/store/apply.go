@@ -6,42 +6,77 @@ import (
 	"github.com/sextantdb/sextant/bson"
 )
 
+// change is what an oplog entry says.
+type change struct {
+	entry  bson.Raw
+	at     OpTime
+	op, ns string
+	o, o2  bson.Raw // nil: there is none
+	uuid   [16]byte
+	stmt   Statement // without a session: not retryable
+}
+
+// readChange reads an entry in one walk.
+func readChange(entry bson.Raw) change {
+	c, hasNumber := change{entry: entry}, false
+	for key, v := range entry.All() {
+		switch key {
+		case "op":
+			c.op, _ = v.StringValueOK()
+		case "ns":
+			c.ns, _ = v.StringValueOK()
+		case "ui":
+			if _, data, ok := v.BinaryOK(); ok && len(data) == len(c.uuid) {
+				copy(c.uuid[:], data)
+			}
+		case "o":
+			c.o, _ = v.DocumentOK()
+		case "o2":
+			c.o2, _ = v.DocumentOK()
+		case "lsid":
+			c.stmt.LSID, _ = v.DocumentOK()
+		case "txnNumber":
+			c.stmt.TxnNumber, hasNumber = v.AsInt64OK()
+		case "stmtId":
+			id, _ := v.AsInt64OK()
+			c.stmt.StmtID = int32(id)
+		case "ts":
+			c.at.TS.T, c.at.TS.I, _ = v.TimestampOK()
+		case "t":
+			c.at.Term, _ = v.AsInt64OK()
+		}
+	}
+	if !hasNumber {
+		c.stmt = Statement{}
+	}
+	return c
+}
+
 // apply makes the change that another member's entry tells, and appends the entry.
 // Inserting what is there replaces it, deleting what is not there does nothing, so
 // that an entry may meet data that is already newer.
-func (tx *Tx) apply(entry bson.Raw) error {
-	op, _ := entry.Lookup("op").StringValueOK()
-	ns, _ := entry.Lookup("ns").StringValueOK()
-	o, ok := entry.Lookup("o").DocumentOK()
-	if !ok {
-		return fmt.Errorf("entry of op %q has no document o", op)
+func (tx *Tx) apply(c change) error {
+	if c.o == nil {
+		return fmt.Errorf("entry of op %q has no document o", c.op)
 	}
 	var err error
-	switch op {
+	switch c.op {
 	case "n":
 	case "i":
-		err = tx.applyInsert(ns, o)
+		err = tx.applyInsert(c.ns, c.o)
 	case "u":
-		o2, _ := entry.Lookup("o2").DocumentOK()
-		err = tx.applyUpdate(ns, o, o2)
+		err = tx.applyUpdate(c.ns, c.o, c.o2)
 	case "d":
-		err = tx.applyDelete(ns, o)
+		err = tx.applyDelete(c.ns, c.o)
 	case "c":
-		err = tx.applyCommand(DatabaseOf(ns), o, entryUUID(entry))
+		err = tx.applyCommand(DatabaseOf(c.ns), c.o, c.uuid)
 	default:
-		err = fmt.Errorf("unknown oplog entry %q", op)
+		err = fmt.Errorf("unknown oplog entry %q", c.op)
 	}
 	if err != nil {
 		return err
 	}
-	return tx.appendEntry(entry, EntryOpTime(entry))
-}
-
-func entryUUID(entry bson.Raw) (u [16]byte) {
-	if _, data, ok := entry.Lookup("ui").BinaryOK(); ok && len(data) == len(u) {
-		copy(u[:], data)
-	}
-	return u
+	return tx.appendEntry(c)
 }
 
 func (tx *Tx) applyInsert(ns string, o bson.Raw) error {

@@ -21,12 +21,12 @@ func NewCopy(entries, size int64) *Copy {
 // Entries appends oplog entries, oldest first, and does not apply them: the retry history comes from them.
 func (c *Copy) Entries(entries []bson.Raw) error {
 	for _, entry := range entries {
-		at := EntryOpTime(entry)
-		if err := c.tx.appendEntry(entry, at); err != nil {
+		change := readChange(entry)
+		if err := c.tx.appendEntry(change); err != nil {
 			return err
 		}
 		if c.first == 0 {
-			c.first = at.recordID()
+			c.first = change.at.recordID()
 		}
 	}
 	return nil

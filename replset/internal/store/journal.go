@@ -93,16 +93,24 @@ func (j *Journal) pair() (base, top *Snapshot) {
 	}
 }
 
+// anew says that the file must be written anew: what is in it does not lead to top.
+func (j *Journal) anew(top *Snapshot) bool {
+	return j.stable == nil || top.lineage != j.top.lineage || !top.tells(j.stable.optime)
+}
+
 func (j *Journal) sync(move bool) error {
-	base, top := j.pair()
+	base, top := j.stable, j.store.Latest()
 	if top == j.top && !move {
 		return nil
+	}
+	if move || j.ahead >= j.step || j.anew(top) {
+		base, top = j.pair() // only now: the state at the commit point may have to be rebuilt
 	}
 	commit := j.store.Committed()
 	if top.optime.Less(commit) {
 		commit = top.optime
 	}
-	whole := j.stable == nil || top.lineage != j.top.lineage || !top.tells(j.stable.optime)
+	whole := j.anew(top)
 	if whole && !top.tells(base.optime) {
 		base = top // the oplog is too short to lead from one to the other
 	}

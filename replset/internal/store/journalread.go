@@ -158,12 +158,12 @@ func (l *loader) oplog(b *bbolt.Bucket) error {
 			return fmt.Errorf("the checksum of oplog entry %x is wrong", k)
 		}
 		entry := append(bson.Raw(nil), v...)
-		at := EntryOpTime(entry)
-		if l.at.stable.Less(at) {
+		c := readChange(entry)
+		if l.at.stable.Less(c.at) {
 			l.ahead = append(l.ahead, entry)
 			return nil
 		}
-		return tx.appendEntry(entry, at)
+		return tx.appendEntry(c)
 	})
 	l.root = tx.commit()
 	l.root.optime = l.at.stable // also when the oplog begins after it

@@ -61,11 +61,12 @@ func (tx *Tx) log(p entryParts) error {
 	dst = bson.AppendInt64(dst, "t", at.Term)
 	dst = bson.AppendInt64(dst, "v", 2)
 	dst = bson.AppendTime(dst, "wall", wall)
-	return tx.appendEntry(bson.EndDocument(dst, start), at)
+	return tx.appendEntry(change{entry: bson.EndDocument(dst, start), at: at, op: p.op, stmt: tx.stmt})
 }
 
 // appendEntry puts an entry at the end of the oplog and into the retry history.
-func (tx *Tx) appendEntry(entry bson.Raw, at OpTime) error {
+func (tx *Tx) appendEntry(c change) error {
+	at := c.at
 	if !tx.root.optime.Less(at) {
 		return fmt.Errorf("oplog entry %v is not after %v", at, tx.root.optime)
 	}
@@ -74,16 +75,16 @@ func (tx *Tx) appendEntry(entry bson.Raw, at OpTime) error {
 	if last := oplog.LastRecord(); last >= rid {
 		return fmt.Errorf("oplog entry %v is not after the newest record %d", at, last)
 	}
-	oplog.records.Set(rid, entry)
+	oplog.records.Set(rid, c.entry)
 	oplog.next = rid + 1
-	oplog.size += int64(len(entry))
+	oplog.size += int64(len(c.entry))
 	first := oplog.FirstRecord()
 	oplog.trim(tx.held)
 	if kept := oplog.FirstRecord(); kept != first {
 		tx.root.gone = kept - 1
 	}
 	tx.root.optime, tx.lastOp, tx.changed = at, at, true
-	tx.remember(entry, at)
+	tx.remember(c)
 	return nil
 }
 

@@ -123,14 +123,11 @@ func (s Statement) appendStatement(dst []byte, p entryParts, prev OpTime) []byte
 
 // remember derives the retry history from an entry, on the primary and on secondaries
 // alike, so that whoever is primary next can answer a retried statement.
-func (tx *Tx) remember(entry bson.Raw, at OpTime) {
-	lsid, ok := entry.Lookup("lsid").DocumentOK()
-	number, hasNumber := entry.Lookup("txnNumber").AsInt64OK()
-	op, _ := entry.Lookup("op").StringValueOK()
-	if !ok || !hasNumber || op == "" || op == "c" {
+func (tx *Tx) remember(c change) {
+	if c.stmt.LSID == nil || c.op == "" || c.op == "c" {
 		return
 	}
-	key := string(lsid)
+	key, number := string(c.stmt.LSID), c.stmt.TxnNumber
 	r, found := tx.root.retry.Get(key)
 	switch {
 	case !found || number > r.txnNumber:
@@ -142,10 +139,9 @@ func (tx *Tx) remember(entry bson.Raw, at OpTime) {
 	}
 	tx.owned[key] = true // a namespace never looks like a BSON document
 	tx.root.retry.Set(key, r)
-	r.lastOp = at
-	if op != "n" {
-		stmt, _ := entry.Lookup("stmtId").AsInt64OK()
-		r.stmts.Set(int32(stmt), executed{op[0], at.recordID()})
+	r.lastOp = c.at
+	if c.op != "n" {
+		r.stmts.Set(c.stmt.StmtID, executed{c.op[0], c.at.recordID()})
 	}
 	tx.root.forget()
 }

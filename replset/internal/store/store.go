@@ -97,18 +97,20 @@ func (s *Store) around(op OpTime) (base, next *Snapshot) {
 }
 
 // rebuilt makes the root of op from the one before it and the newer one's oplog, and
-// keeps it, so that the second asker finds it. The caller holds wmu.
+// keeps it, so that the second asker finds it. Where the oplog no longer leads there, it
+// is the root before. The caller holds wmu.
 func (s *Store) rebuilt(op OpTime) *Snapshot {
 	base, next := s.around(op)
-	if next == nil || !base.optime.Less(op) {
+	if next == nil || !base.optime.Less(op) || !next.tells(base.optime) {
 		return base
 	}
 	tx := s.begin(base, nil)
 	for entry := range next.OplogAfter(base.optime) {
-		if op.Less(EntryOpTime(entry)) {
+		c := readChange(entry)
+		if op.Less(c.at) {
 			break
 		}
-		if err := tx.apply(entry); err != nil {
+		if err := tx.apply(c); err != nil {
 			return base // an entry that this store made or applied before cannot fail; the older root is still true
 		}
 	}
@@ -164,6 +166,9 @@ func (s *Store) TruncateAfter(op OpTime) error {
 	if op.Less(root.optime) {
 		return fmt.Errorf("cannot roll back to %v: the oldest state kept is %v", op, root.optime)
 	}
+	if _, known := s.Latest().Collection(OplogNS).Get(op.recordID()); known && root.optime.Less(op) {
+		return fmt.Errorf("cannot roll back to %v: the oplog no longer leads there from %v", op, root.optime)
+	}
 	back := *root
 	back.lineage = s.Latest().lineage + 1
 	s.mu.Lock()
@@ -192,11 +197,15 @@ func (s *Store) Adopt(from *Store) {
 
 // begin starts a transaction. What no majority has yet stays in the oplog, however short
 // that is to be, and so does the newest entry that one has: else a single transaction of
-// more entries than the oplog holds would leave every other member behind for good.
+// more entries than the oplog holds would leave every other member behind for good. So does what leads from the oldest
+// root to there: the state at the commit point may have to be rebuilt from it.
 func (s *Store) begin(base *Snapshot, clock Clock) *Tx {
 	tx := newTx(base, clock)
-	if c := s.Committed(); !c.IsZero() {
-		tx.held = c.recordID()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tx.held = base.optime.recordID() + 1 // what it logs itself
+	if c, oldest := s.committed, s.history[0].optime; !c.IsZero() {
+		tx.held = max(min(c.recordID(), oldest.recordID()), 1)
 	}
 	return tx
 }
@@ -249,30 +258,50 @@ func (s *Store) thin() {
 	s.history = kept
 }
 
+// applyRun is how many applied entries make a root. A root for each would have every entry copy a node a level of all its
+// trees, which costs ten times the change itself; a position within a run is rebuilt from the oplog.
+const applyRun = 128
+
 // ApplyOplog applies entries that another member wrote, in their order. Entries at or
 // before this store's newest optime are skipped, so that a batch may be applied twice.
-// Each entry makes a root, so that this member can show or go back to any position;
+// This member can show or go back to any position among them;
 // readers see them when all are applied, or all before the one that failed. It returns
 // the newest optime.
 func (s *Store) ApplyOplog(entries []bson.Raw) (OpTime, error) {
 	s.wmu.Lock()
 	defer s.wmu.Unlock()
 	root, fault := s.Latest(), error(nil)
-	for _, entry := range entries {
-		at := EntryOpTime(entry)
-		if !root.optime.Less(at) {
-			continue
+	for run := range slices.Chunk(entries, applyRun) {
+		var next *Snapshot
+		if next, fault = s.applied(root, run); next != root {
+			root = next
+			s.keep(root)
 		}
-		tx := s.begin(root, nil)
-		if err := tx.apply(bytes.Clone(entry)); err != nil {
-			fault = fmt.Errorf("apply oplog entry %v: %w", at, err)
+		if fault != nil {
 			break
 		}
-		root = tx.commit()
-		s.keep(root)
 	}
 	if root != s.Latest() {
 		s.announce(root)
 	}
 	return root.optime, fault
+}
+
+// applied is root with a run of entries; with those before the one that failed, if one does. The caller holds wmu.
+func (s *Store) applied(root *Snapshot, run []bson.Raw) (*Snapshot, error) {
+	tx := s.begin(root, nil)
+	for i, entry := range run {
+		c := readChange(bytes.Clone(entry))
+		if !tx.root.optime.Less(c.at) {
+			continue
+		}
+		if err := tx.apply(c); err != nil {
+			before, _ := s.applied(root, run[:i]) // anew: what has failed may have done a part
+			return before, fmt.Errorf("apply oplog entry %v: %w", c.at, err)
+		}
+	}
+	if !tx.changed {
+		return root, nil
+	}
+	return tx.commit(), nil
 }
