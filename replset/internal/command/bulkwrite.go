@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
-	"github.com/sextantdb/sextant/mongoerr"
 	"github.com/sextantdb/sextant/replset/internal/store"
 )
 
@@ -55,126 +54,6 @@ func runBulkWrite(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 		d = append(d, n)
 	}
 	return append(d, m.writeTimes(r)...), nil
-}
-
-func (w *bulkWrite) parse(r *Request) error {
-	b := &w.all
-	err := r.eachField(func(key string, v bson.RawValue) (err error) {
-		switch key {
-		case "ops", "nsInfo":
-		case "ordered":
-			var ordered bool
-			ordered, err = boolField(r.Name, key, v)
-			b.unordered = !ordered
-		case "errorsOnly":
-			w.errorsOnly, err = boolField(r.Name, key, v)
-		case "bypassDocumentValidation":
-			b.bypass, err = boolField(r.Name, key, v)
-		case "let":
-			if b.let, err = docField(r.Name, key, v); err == nil {
-				b.let, err = evaluateLet(r.ctx, w.m, b.now, b.let)
-			}
-		case "cursor":
-			var n int64
-			if n, err = cursorOption(v); n >= 0 {
-				w.batchSize = n
-			}
-		default:
-			err = unknownField(r.Name, key)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if err := w.parseNamespaces(r); err != nil {
-		return err
-	}
-	ops, err := r.statements("ops")
-	if err != nil {
-		return err
-	}
-	for _, d := range ops {
-		op, err := w.parseOp(d)
-		if err != nil {
-			return err
-		}
-		w.ops = append(w.ops, op)
-	}
-	return b.parseStmtIDs(len(ops))
-}
-
-func (w *bulkWrite) parseNamespaces(r *Request) error {
-	infos, ok, err := r.Documents("nsInfo")
-	switch {
-	case err != nil:
-		return err
-	case !ok:
-		return missingField(r.Name, "nsInfo")
-	}
-	for _, d := range infos {
-		ns, ok := d.Lookup("ns").StringValueOK()
-		if !ok {
-			return missingField("bulkWrite.nsInfo", "ns")
-		}
-		if err := checkWritable(ns); err != nil {
-			return err
-		}
-		w.namespaces = append(w.namespaces, ns)
-	}
-	return nil
-}
-
-// parseOp reads {insert|update|delete: index of a namespace, ...}.
-func (w *bulkWrite) parseOp(d bson.Raw) (op bulkOp, err error) {
-	var at bson.RawValue
-	for key, v := range d.All() {
-		op.kind, at = key, v
-		break
-	}
-	i, ok := at.AsInt64OK()
-	switch {
-	case !oneOf(op.kind, "insert", "update", "delete"):
-		return op, mongoerr.Server(mongoerr.CodeFailedToParse, "Unrecognized bulkWrite operation: %s", op.kind)
-	case !ok || i < 0 || i >= int64(len(w.namespaces)):
-		return op, badOption("BulkWrite ops entry has an invalid nsInfo index.")
-	}
-	op.ns = w.namespaces[i]
-	switch op.kind {
-	case "insert":
-		if op.doc, ok = d.Lookup("document").DocumentOK(); !ok {
-			return op, missingField("bulkWrite.insert", "document")
-		}
-	case "update":
-		op.update, err = parseUpdateSpec(renamed(d, map[string]string{"update": "", "filter": "q", "updateMods": "u", "constants": "c"}))
-	case "delete":
-		op.delete, err = parseDeleteSpec(renamed(d, map[string]string{"delete": "", "filter": "q", "multi": ""}))
-		if op.delete.limit = bson.Int32Value(1); err == nil && !d.Lookup("multi").IsZero() {
-			var multi bool
-			if multi, err = boolField("bulkWrite.delete", "multi", d.Lookup("multi")); multi {
-				op.delete.limit = bson.Int32Value(0)
-			}
-		}
-	}
-	return op, err
-}
-
-// renamed is the operation in the words of the older commands; "" leaves a field out. A delete says how many there.
-func renamed(d bson.Raw, names map[string]string) bson.Raw {
-	dst, start := bson.BeginDocument(nil)
-	for key, v := range d.All() {
-		name, other := names[key]
-		if !other {
-			name = key
-		}
-		if name != "" {
-			dst = bson.AppendValue(dst, name, v)
-		}
-	}
-	if _, isDelete := names["delete"]; isDelete {
-		dst = bson.AppendInt32(dst, "limit", 1)
-	}
-	return bson.EndDocument(dst, start)
 }
 
 // run makes the i-th write.

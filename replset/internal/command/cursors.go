@@ -373,7 +373,7 @@ func parseGetMore(r *Request) (*getMore, error) {
 
 // nextBatch fills a batch from a cursor that is checked out. done: the cursor is over.
 func (m *Member) nextBatch(ctx context.Context, r *Request, c *cursor, g *getMore) (batch []bson.Raw, done bool, err error) {
-	if err := c.admits(r, g); err != nil {
+	if err := m.admits(c, r, g); err != nil {
 		return nil, false, err
 	}
 	if r.Conn.pin == nil {
@@ -393,10 +393,13 @@ func (m *Member) nextBatch(ctx context.Context, r *Request, c *cursor, g *getMor
 }
 
 // admits holds a getMore to the namespace and session of the cursor.
-func (c *cursor) admits(r *Request, g *getMore) error {
+func (m *Member) admits(c *cursor, r *Request, g *getMore) error {
+	ns := r.DB + "." + g.coll
 	switch {
-	case c.ns != r.DB+"."+g.coll:
-		return dropped()
+	case c.ns != ns && m.opt.Persona.wire < wire44 && m.Store.Latest().Collection(ns) == nil:
+		return dropped() // these looked for the collection before the cursor
+	case c.ns != ns:
+		return mongoerr.Server(mongoerr.CodeUnauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.ns)
 	case r.MaxTimeMS > 0 && !c.await:
 		return mongoerr.Server(mongoerr.CodeBadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
 	case len(c.lsid) == 0 && r.LSID != nil:

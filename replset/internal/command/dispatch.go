@@ -104,14 +104,16 @@ func (m *Member) admit(r *Request) error {
 	switch {
 	case r.DB == "" && r.Field("$db").IsZero():
 		return mongoerr.Server(40571, "OP_MSG requests require a $db argument")
+	case r.DB == "" && r.Field("$db").Type != bson.TypeString:
+		return mongoerr.Server(13111, "wrong type for field ($db) %s != string", value.TypeName(r.Field("$db").Type))
 	case !validDatabase(r.DB) && !(r.DB == external && r.Spec.Flags&OnExternal != 0):
 		return mongoerr.Server(mongoerr.CodeInvalidNamespace, "Invalid database name: '%s'", r.DB)
 	case r.Spec.Flags&AdminOnly != 0 && r.DB != "admin":
 		return mongoerr.Server(mongoerr.CodeUnauthorized, "%s may only be run against the admin database.", r.Name)
 	case r.Spec.Flags&BeforeAuth == 0 && !m.authenticated(r.Conn):
 		return mongoerr.Server(mongoerr.CodeUnauthorized, "Command %s requires authentication", r.Name)
-	case r.TxnNumber >= 0 && r.Spec.Flags&TakesTxnNumber == 0 && r.Spec.Flags&Reads == 0:
-		return mongoerr.Server(50768, "It is illegal to provide a txnNumber for command %s", r.Name)
+	case m.checkTxnNumber(r) != nil:
+		return m.checkTxnNumber(r)
 	case r.ReadConcern.Level != "local" && r.ReadConcern.Level != "available" && r.Spec.Flags&TakesReadConcern == 0:
 		return mongoerr.Server(mongoerr.CodeInvalidOptions, "Command %s does not support { readConcern: { level: \"%s\" } }", r.Name, r.ReadConcern.Level)
 	case r.WriteConcern.Given && r.Spec.Flags&Writes == 0 && r.Name != "aggregate":

@@ -14,7 +14,7 @@ import (
 // dispatcher reads them.
 var genericField = map[string]bool{
 	"$db": true, "lsid": true, "$clusterTime": true, "txnNumber": true, "autocommit": true, "startTransaction": true,
-	"stmtId": true, "stmtIds": true, "readConcern": true, "writeConcern": true, "maxTimeMS": true, "comment": true,
+	"stmtId": true, "readConcern": true, "writeConcern": true, "maxTimeMS": true, "comment": true,
 	"apiVersion": true, "apiStrict": true, "apiDeprecationErrors": true, "$readPreference": true, "$queryOptions": true,
 	"$configServerState": true, "$oplogQueryData": true, "$replData": true, "$configTime": true, "$topologyTime": true,
 	"rawData": true, "maxTimeMSOpOnly": true, "$audit": true, "$client": true, "help": true,

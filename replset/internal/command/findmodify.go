@@ -33,12 +33,12 @@ func runFindAndModify(ctx context.Context, m *Member, r *Request) (bson.D, error
 	if err := f.parse(); err != nil {
 		return nil, err
 	}
-	_, err := m.Write(ctx, r, func(tx *store.Tx) error {
-		st := r.statement(0)
-		if v := r.Field("stmtId"); !v.IsZero() {
-			id, _ := v.AsInt64OK()
-			st = r.statement(int32(id))
-		}
+	id, _, err := r.stmtID(1)
+	if err != nil {
+		return nil, err
+	}
+	st := r.statement(id)
+	_, err = m.Write(ctx, r, func(tx *store.Tx) error {
 		out, err := m.retried(tx, st)
 		if err != nil {
 			return err
@@ -202,37 +202,6 @@ func (f *findAndModify) delete(tx *store.Tx) error {
 	}
 	f.value = records[0].Doc
 	return tx.DeleteWithImage(f.ns, records[0].ID)
-}
-
-// retried answers from the retry history.
-func (f *findAndModify) retried(out *store.Outcome) error {
-	switch out.Op {
-	case "i":
-		if out.O == nil {
-			return incompleteHistory("the document that findAndModify inserted")
-		}
-		f.last = upsertedError(out.O.Lookup("_id"))
-		if f.after {
-			f.value = out.O
-		}
-		return nil
-	case "d":
-		f.last = lastError(1, true)
-	default:
-		f.last = lastError(1, false)
-	}
-	stored, want := out.PreImage, "before"
-	if f.after {
-		stored, want = out.PostImage, "after"
-	}
-	if stored == nil && out.PreImage == nil && out.PostImage == nil {
-		return mongoerr.Server(mongoerr.CodeIncompleteTransactionHistory, "findAndModify retry request: no document was stored with the first execution")
-	}
-	if stored == nil {
-		return mongoerr.Server(40612, "findAndModify retry request wants the document %s update returned, but only the other one is stored", want)
-	}
-	f.value = stored
-	return nil
 }
 
 // lastError is lastErrorObject of a document that was there.

@@ -48,7 +48,7 @@ func (m *Member) parseBatch(r *Request, field string, own func(key string, v bso
 	err = r.eachField(func(key string, v bson.RawValue) error {
 		var err error
 		switch key {
-		case field, "$tenant", "isTimeseriesNamespace", "collectionUUID", "encryptionInformation", "maxTimeMSOpOnly":
+		case field, "stmtIds", "$tenant", "isTimeseriesNamespace", "collectionUUID", "encryptionInformation", "maxTimeMSOpOnly":
 		case "ordered":
 			ordered, ok := v.BooleanOK()
 			if !ok {
@@ -121,56 +121,6 @@ func isSystem(coll string) bool { return len(coll) > 7 && coll[:7] == "system." 
 var writableSystem = map[string]bool{
 	"system.js": true, "system.users": true, "system.roles": true, "system.version": true, "system.views": true,
 	"system.sessions": true, "system.buckets": true, "system.profile": true,
-}
-
-// parseStmtIDs reads stmtIds (one a statement) or stmtId (the first's, counting up).
-func (b *batch) parseStmtIDs(n int) error {
-	first := int64(0)
-	if v := b.r.Field("stmtId"); !v.IsZero() {
-		var ok bool
-		if first, ok = v.AsInt64OK(); !ok {
-			return wrongField(b.r.Name, "stmtId", v, "int")
-		}
-	}
-	if arr, ok := b.r.Field("stmtIds").ArrayOK(); ok {
-		for _, v := range arr.All() {
-			id, _ := v.AsInt64OK()
-			b.stmtIDs = append(b.stmtIDs, int32(id))
-		}
-		if len(b.stmtIDs) != n {
-			return mongoerr.Server(mongoerr.CodeInvalidLength, "Number of statement ids must match the number of batch entries. Got %d statement ids but %d operations.", len(b.stmtIDs), n)
-		}
-		return nil
-	}
-	for i := range n {
-		b.stmtIDs = append(b.stmtIDs, int32(first)+int32(i))
-	}
-	return nil
-}
-
-// statement says on whose behalf the i-th write is made.
-func (b *batch) statement(i int) store.Statement { return b.r.statement(b.stmtIDs[i]) }
-
-// statement is empty for a write that is not retryable.
-func (r *Request) statement(id int32) store.Statement {
-	if r.TxnNumber < 0 || r.LSID == nil {
-		return store.Statement{}
-	}
-	return store.Statement{LSID: r.LSID, TxnNumber: r.TxnNumber, StmtID: id}
-}
-
-// retried is the outcome of a statement that was executed before, nil if it was not.
-func (m *Member) retried(tx *store.Tx, s store.Statement) (*store.Outcome, error) {
-	if m.opt.Misbehave == ForgottenRetries {
-		return nil, nil
-	}
-	return tx.Snapshot().Retried(s)
-}
-
-// retried counts an insertion or a deletion that was made before.
-func (b *batch) retried(int, *store.Outcome) error {
-	b.n++
-	return nil
 }
 
 // execute runs the statements in one transaction. do makes the i-th write; retried

@@ -109,7 +109,7 @@ var oldWords = strings.NewReplacer("not primary and secondaryOk=false", "not mas
 // oldNames are names of codes before 4.4.
 var oldNames = map[int32]string{
 	mongoerr.CodeNotWritablePrimary: "NotMaster", mongoerr.CodeNotPrimaryNoSecondaryOk: "NotMasterNoSlaveOk",
-	mongoerr.CodeNotPrimaryOrSecondary: "NotMasterOrSecondary",
+	mongoerr.CodeNotPrimaryOrSecondary: "NotMasterOrSecondary", mongoerr.CodeNotARetryableWriteCommand: "Location50768",
 }
 
 // words are an error's message and name as the version has them.

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"iter"
 	"strings"
 
 	"github.com/sextantdb/sextant/bson"
@@ -43,7 +44,7 @@ func runUpdate(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 	}
 	specs := make([]updateSpec, len(docs))
 	for i, d := range docs {
-		if specs[i], err = parseUpdateSpec(d); err != nil {
+		if specs[i], err = parseUpdateSpec(d.All(), updateWording); err != nil {
 			return nil, err
 		}
 	}
@@ -54,13 +55,28 @@ func runUpdate(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 	return b.reply(true), nil
 }
 
-func parseUpdateSpec(d bson.Raw) (s updateSpec, err error) {
-	const path = "update.updates"
-	for key, v := range d.All() {
+// wording is how a command calls the fields of a statement: names are those that differ from the update command's.
+type wording struct {
+	path  string
+	names map[string]string
+}
+
+func (w wording) of(field string) string {
+	if name, differs := w.names[field]; differs {
+		return name
+	}
+	return field
+}
+
+var updateWording = wording{path: "update.updates"}
+
+func parseUpdateSpec(fields iter.Seq2[string, bson.RawValue], w wording) (s updateSpec, err error) {
+	path := w.path
+	for key, v := range fields {
 		switch key {
-		case "q":
+		case w.of("q"):
 			s.filter, err = docField(path, key, v)
-		case "u":
+		case w.of("u"):
 			s.update = v
 		case "multi":
 			s.multi, err = strictBool(path, key, v)
@@ -74,7 +90,7 @@ func parseUpdateSpec(d bson.Raw) (s updateSpec, err error) {
 			s.hint = v
 		case "sort":
 			s.sort, err = docField(path, key, v)
-		case "c":
+		case w.of("c"):
 			s.constants, err = docField(path, key, v)
 		case "upsertSupplied", "allowShardKeyUpdatesWithoutFullShardKeyInQuery", "sampleId":
 		default:
@@ -84,15 +100,15 @@ func parseUpdateSpec(d bson.Raw) (s updateSpec, err error) {
 			return s, err
 		}
 	}
-	return s, s.check(path)
+	return s, s.check(w)
 }
 
-func (s *updateSpec) check(path string) error {
+func (s *updateSpec) check(w wording) error {
 	switch {
 	case s.filter == nil:
-		return missingField(path, "q")
+		return missingField(w.path, w.of("q"))
 	case s.update.IsZero():
-		return missingField(path, "u")
+		return missingField(w.path, w.of("u"))
 	case s.update.Type != bson.TypeEmbeddedDocument && s.update.Type != bson.TypeArray:
 		return mongoerr.Server(mongoerr.CodeFailedToParse, "Update argument must be either an object or an array")
 	}
@@ -159,26 +175,6 @@ func (b *batch) update(tx *store.Tx, i int, s *updateSpec) error {
 	}
 	b.n, b.modified = b.n+c.matched, b.modified+c.changed
 	return nil
-}
-
-// retriedUpdate counts a statement that was executed before.
-func (b *batch) retriedUpdate(i int, out *store.Outcome) error {
-	b.n++
-	switch out.Op {
-	case "i":
-		if out.O == nil {
-			return incompleteHistory("the document that the update inserted")
-		}
-		b.upserted = append(b.upserted, bson.D{{Key: "index", Value: int32(i)}, {Key: "_id", Value: out.O.Lookup("_id")}})
-	case "u":
-		b.modified++
-	}
-	return nil
-}
-
-// incompleteHistory is what a retry is told that wants more of the first execution than the oplog still holds.
-func incompleteHistory(what string) error {
-	return mongoerr.Server(mongoerr.CodeIncompleteTransactionHistory, "the oplog no longer holds %s when this retried write was first executed", what)
 }
 
 // change is a compiled update statement.
