@@ -10,10 +10,10 @@ import (
 )
 
 var authCommands = []Spec{
-	{Name: "saslStart", Flags: BeforeAuth | OnExternal, Handler: saslStart},
-	{Name: "saslContinue", Flags: BeforeAuth | OnExternal, Handler: saslContinue},
-	{Name: "logout", Flags: BeforeAuth | OnExternal, Handler: logout},
-	{Name: "authenticate", Flags: BeforeAuth | OnExternal, Handler: authenticate},
+	{Name: "saslStart", Flags: BeforeAuth | OnExternal, Handler: saslStart, Fields: "mechanism:string! autoAuthorize:safeBool options:object payload!"},
+	{Name: "saslContinue", Flags: BeforeAuth | OnExternal, Handler: saslContinue, Fields: "conversationId:int! payload!"},
+	{Name: "logout", Flags: BeforeAuth | OnExternal, Handler: logout, Fields: "-", Since: wire60},
+	{Name: "authenticate", Flags: BeforeAuth | OnExternal, Handler: authenticate, Fields: "mechanism:string! user:string", Since: wire60},
 	{Name: "getnonce", Aliases: []string{"getNonce"}, Flags: BeforeAuth | OnExternal, Handler: getNonce},
 }
 

@@ -15,24 +15,24 @@ import (
 )
 
 var diagnosticCommands = []Spec{
-	{Name: "ping", Flags: BeforeAuth, Handler: ping},
+	{Name: "ping", Flags: BeforeAuth, Handler: ping, Fields: "-"},
 	{Name: "buildInfo", Aliases: []string{"buildinfo"}, Flags: BeforeAuth, Handler: buildInfo},
-	{Name: "connectionStatus", Flags: BeforeAuth, Handler: connectionStatus},
+	{Name: "connectionStatus", Flags: BeforeAuth, Handler: connectionStatus, Fields: "showPrivileges:safeBool", Since: wire60},
 	{Name: "whatsmyuri", Flags: BeforeAuth, Handler: whatsMyURI},
-	{Name: "features", Flags: BeforeAuth, Handler: features},
+	{Name: "features", Flags: BeforeAuth, Handler: features, Fields: "oidReset:safeBool", Since: wire60},
 	{Name: "getParameter", Flags: AdminOnly, Handler: getParameter},
 	{Name: "setParameter", Flags: AdminOnly, Handler: setParameter},
 	{Name: "serverStatus", Handler: serverStatus},
-	{Name: "hostInfo", Flags: AdminOnly, Handler: hostInfo},
-	{Name: "getCmdLineOpts", Flags: AdminOnly, Handler: getCmdLineOpts},
-	{Name: "getLog", Flags: AdminOnly, Handler: getLog},
+	{Name: "hostInfo", Flags: AdminOnly, Handler: hostInfo, Fields: "-", Since: wire60},
+	{Name: "getCmdLineOpts", Flags: AdminOnly, Handler: getCmdLineOpts, Fields: "-", Since: wire60},
+	{Name: "getLog", Flags: AdminOnly, Handler: getLog, Fields: "-", Since: wire60},
 	{Name: "getLastError", Aliases: []string{"getlasterror"}, Handler: getLastError},
 	{Name: "listCommands", Flags: BeforeAuth, Handler: listCommands},
-	{Name: "fsync", Flags: AdminOnly, Handler: fsync, Fields: "lock fsyncLockAcquisitionTimeoutMillis forBackup allowFsyncFailure"},
+	{Name: "fsync", Flags: AdminOnly, Handler: fsync, Fields: "lock:safeBool fsyncLockAcquisitionTimeoutMillis:int forBackup:safeBool allowFsyncFailure:safeBool", Since: wire80},
 	{Name: "fsyncUnlock", Flags: AdminOnly, Handler: fsyncUnlock},
 	{Name: "profile", Handler: profile},
-	{Name: "setFeatureCompatibilityVersion", Flags: AdminOnly, Handler: setCompatibility},
-	{Name: "getDefaultRWConcern", Flags: AdminOnly, Handler: getDefaultRWConcern},
+	{Name: "setFeatureCompatibilityVersion", Flags: AdminOnly, Handler: setCompatibility, Fields: "confirm:safeBool downgradeOnDiskChanges:safeBool fromConfigServer:safeBool phase changeTimestamp"},
+	{Name: "getDefaultRWConcern", Flags: AdminOnly, Handler: getDefaultRWConcern, Fields: "inMemory:bool", Since: wire44},
 }
 
 func ping(context.Context, *Member, *Request) (bson.D, error) { return nil, nil }

@@ -31,6 +31,13 @@ func runExplain(_ context.Context, m *Member, r *Request) (bson.D, error) {
 		sub.Name = key
 		break
 	}
+	if spec := m.table[sub.Name]; spec != nil {
+		own := sub
+		own.Spec = spec
+		if err := m.checkFields(&own); err != nil {
+			return nil, err
+		}
+	}
 	e := &explain{m: m, r: &sub}
 	if err := e.plan(); err != nil {
 		return nil, err

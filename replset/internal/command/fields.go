@@ -2,8 +2,6 @@ package command
 
 import (
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
@@ -33,20 +31,6 @@ func (r *Request) eachField(read func(key string, v bson.RawValue) error) error 
 		first = false
 	}
 	return nil
-}
-
-// checkFields refuses arguments that a command does not have, as servers do since their parsers are generated (5.0).
-func (m *Member) checkFields(r *Request) error {
-	if r.Spec.Fields == "" || m.opt.Persona.wire < wire50 {
-		return nil
-	}
-	known := strings.Fields(r.Spec.Fields)
-	return r.eachField(func(key string, _ bson.RawValue) error {
-		if !slices.Contains(known, key) {
-			return unknownField(r.Spec.Name, key)
-		}
-		return nil
-	})
 }
 
 // unknownField refuses an argument: the server ignores none that it does not know.

@@ -18,7 +18,7 @@ var readCommands = []Spec{
 	{Name: "count", Flags: Reads | TakesReadConcern, Handler: runCount, Fields: "query limit skip hint collation fields encryptionInformation mirrored"},
 	{Name: "distinct", Flags: Reads | TakesReadConcern, Handler: runDistinct, Fields: "key query collation hint mirrored encryptionInformation"},
 	{Name: "aggregate", Flags: Reads | TakesReadConcern, Handler: runAggregate},
-	{Name: "explain", Flags: Reads | TakesReadConcern, Handler: runExplain},
+	{Name: "explain", Flags: Reads | TakesReadConcern, Handler: runExplain, Fields: "=:object verbosity:string"},
 }
 
 // findArgs are the arguments of find, and those of count and distinct as far as they

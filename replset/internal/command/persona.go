@@ -25,12 +25,13 @@ const (
 	wire50 = 13
 	wire60 = 17
 	wire70 = 21
+	wire80 = 25
 )
 
 // personas are one release of each series that drivers are to speak to, the newest first: late ones of the old, for the late
 // ones know hello.
 var personas = []Persona{
-	{"8.0.0", 25}, {"7.0.16", wire70}, {"6.0.20", wire60}, {"5.0.31", wire50}, {"4.4.29", wire44}, {"4.2.24", wire42}, {"4.0.28", 7},
+	{"8.0.0", wire80}, {"7.0.16", wire70}, {"6.0.20", wire60}, {"5.0.31", wire50}, {"4.4.29", wire44}, {"4.2.24", wire42}, {"4.0.28", 7},
 }
 
 // PersonaOf is the persona of a series such as "4.0"; "" is the newest.

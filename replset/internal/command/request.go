@@ -41,7 +41,9 @@ type Spec struct {
 	Aliases []string // other spellings that clients send
 	Flags   Flags
 	Handler Handler
-	Fields  string // the arguments of its own, parted by blanks, where others are refused by the dispatcher; "": the handler sees to it
+	Fields  string // the arguments of its own, where the dispatcher refuses others, as checkFields reads it; "": the handler sees to it, or nobody
+	Since   int32  // the wire version since which it does; 0: that of 5.0
+	Listed  bool   // versions before that refuse others too, in words of their own
 }
 
 // help is what a command answers that is asked for help in place of being run.

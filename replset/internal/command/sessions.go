@@ -2,23 +2,25 @@ package command
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
+	"github.com/sextantdb/sextant/replset/internal/query/value"
 )
 
 var sessionCommands = []Spec{
 	{Name: "startSession", Handler: startSession},
-	{Name: "endSessions", Flags: BeforeAuth, Handler: endSessions},
-	{Name: "refreshSessions", Handler: refreshSessions},
+	{Name: "endSessions", Flags: BeforeAuth, Handler: endSessions, Fields: "=:objects"},
+	{Name: "refreshSessions", Handler: refreshSessions, Fields: "=:objects"},
 	{Name: "killSessions", Handler: endSessions},
 	{Name: "killAllSessions", Handler: killAllSessions},
 	{Name: "killAllSessionsByPattern", Handler: killAllSessions},
 	{Name: "refreshLogicalSessionCacheNow", Handler: refreshSessions},
-	{Name: "commitTransaction", Flags: AdminOnly | Writes | TakesTxnNumber, Handler: noTransactions},
-	{Name: "abortTransaction", Flags: AdminOnly | Writes | TakesTxnNumber, Handler: noTransactions},
+	{Name: "commitTransaction", Flags: AdminOnly | Writes | TakesTxnNumber, Handler: noTransactions, Fields: "commitTimestamp recoveryToken:object"},
+	{Name: "abortTransaction", Flags: AdminOnly | Writes | TakesTxnNumber, Handler: noTransactions, Fields: "recoveryToken:object"},
 }
 
 // sessions remembers which server sessions clients use. Retry history lives with the data, not here.
@@ -158,8 +160,35 @@ func refreshSessions(_ context.Context, m *Member, r *Request) (bson.D, error) {
 	return nil, nil
 }
 
+// checkKilled holds the list to what a server takes.
+func checkKilled(r *Request) error {
+	a := argument{name: "KillAllSessionsByPatternCmd", types: argumentTypes["objects"], elements: bson.TypeEmbeddedDocument}
+	fields := []string{"lsid", "uid", "users", "roles"}
+	if r.Name == "killAllSessions" {
+		a.name, fields = "KillAllSessionsCmd", []string{"user", "db"}
+	}
+	v := r.Field(r.Name)
+	if value.Nullish(v) {
+		return missingField(a.name, r.Name)
+	}
+	if err := a.check(a.name, r.Name, v); err != nil {
+		return err
+	}
+	for _, e := range v.Array().All() {
+		for key := range e.Document().All() {
+			if !slices.Contains(fields, key) {
+				return unknownField(a.name+"."+r.Name, key)
+			}
+		}
+	}
+	return nil
+}
+
 // killAllSessions ends every session: the server knows no users of a session here, so a pattern matches all.
-func killAllSessions(_ context.Context, m *Member, _ *Request) (bson.D, error) {
+func killAllSessions(_ context.Context, m *Member, r *Request) (bson.D, error) {
+	if err := checkKilled(r); err != nil {
+		return nil, err
+	}
 	var ids []sessionKey
 	for id := range m.sessions.list() {
 		ids = append(ids, id)

@@ -15,7 +15,7 @@ import (
 
 // What people ask of a server to keep it in shape. Where there is nothing to be done here, that is the answer.
 var upkeepCommands = []Spec{
-	{Name: "compact", Handler: compact},
+	{Name: "compact", Handler: compact, Fields: "force:bool freeSpaceTargetMB dryRun:bool", Since: wire80},
 	{Name: "dbHash", Aliases: []string{"dbhash"}, Handler: dbHash},
 	{Name: "planCacheClear", Flags: Reads, Handler: planCacheClear},
 	{Name: "reIndex", Handler: reIndex},

@@ -15,15 +15,16 @@ import (
 
 	"github.com/sextantdb/sextant/bson"
 	"github.com/sextantdb/sextant/mongoerr"
+	"github.com/sextantdb/sextant/replset/internal/query/value"
 	"github.com/xdg-go/scram"
 )
 
 var userCommands = []Spec{
-	{Name: "createUser", Flags: OnExternal, Handler: createUser},
-	{Name: "updateUser", Flags: OnExternal, Handler: updateUser},
-	{Name: "dropUser", Flags: OnExternal, Handler: dropUser},
-	{Name: "usersInfo", Flags: OnExternal, Handler: usersInfo},
-	{Name: "rolesInfo", Handler: rolesInfo},
+	{Name: "createUser", Flags: OnExternal, Handler: createUser, Fields: "=:string pwd:string customData:object roles:array! digestPassword:safeBool authenticationRestrictions:objects mechanisms:strings", Listed: true},
+	{Name: "updateUser", Flags: OnExternal, Handler: updateUser, Fields: "=:string pwd:string customData:object roles:array digestPassword:safeBool authenticationRestrictions:objects mechanisms:strings", Listed: true},
+	{Name: "dropUser", Flags: OnExternal, Handler: dropUser, Fields: "=:string", Listed: true},
+	{Name: "usersInfo", Flags: OnExternal, Handler: usersInfo, Fields: "showPrivileges:safeBool showCredentials:safeBool showAuthenticationRestrictions:safeBool showCustomData:safeBool authenticatedMechanism:string filter:object", Listed: true},
+	{Name: "rolesInfo", Handler: rolesInfo, Fields: "showPrivileges showBuiltinRoles:safeBool showAuthenticationRestrictions:safeBool", Listed: true},
 }
 
 const (
@@ -230,6 +231,9 @@ func createUser(_ context.Context, m *Member, r *Request) (bson.D, error) {
 	if r.Field("pwd").IsZero() && r.DB != external {
 		return nil, mongoerr.Server(mongoerr.CodeBadValue, "Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db")
 	}
+	if err := m.checkRoles(r, true); err != nil {
+		return nil, err
+	}
 	u, err := usersOf(m)
 	if err != nil {
 		return nil, err
@@ -242,6 +246,9 @@ func createUser(_ context.Context, m *Member, r *Request) (bson.D, error) {
 
 func updateUser(_ context.Context, m *Member, r *Request) (bson.D, error) {
 	name, _ := r.Field("updateUser").StringValueOK()
+	if err := m.checkRoles(r, false); err != nil {
+		return nil, err
+	}
 	u, err := usersOf(m)
 	if err != nil {
 		return nil, err
@@ -253,6 +260,33 @@ func updateUser(_ context.Context, m *Member, r *Request) (bson.D, error) {
 		return nil, nil
 	}
 	return nil, u.store(name, r)
+}
+
+// checkRoles holds the roles of a user to the form of such.
+func (m *Member) checkRoles(r *Request, required bool) error {
+	v, generated := r.Field("roles"), m.opt.Persona.wire >= wire50
+	roles, ok := v.ArrayOK()
+	switch {
+	case value.Nullish(v) && !required:
+		return nil
+	case v.IsZero():
+		return mongoerr.Server(mongoerr.CodeBadValue, `"%s" command requires a "roles" array`, r.Spec.Name)
+	case !ok:
+		return wrongOld("roles", v, "array")
+	}
+	for _, e := range roles.All() {
+		_, byName := e.StringValueOK()
+		d, _ := e.DocumentOK()
+		role, db := d.Lookup("role"), d.Lookup("db")
+		switch {
+		case byName || role.Type == bson.TypeString && db.Type == bson.TypeString:
+		case generated:
+			return mongoerr.Server(mongoerr.CodeBadValue, "Role name must be either a document or string")
+		default:
+			return mongoerr.Server(mongoerr.CodeBadValue, "User and role names must be either strings or objects")
+		}
+	}
+	return nil
 }
 
 // store sets a user as createUser and updateUser describe it. Roles are accepted and without effect.

@@ -93,6 +93,9 @@ func TestVectors(t *testing.T) {
 	} {
 		t.Run(strings.TrimSuffix(set.file, ".jsonl"), func(t *testing.T) {
 			m, old := newPrimary(t), memberOfVersion(t, slog.New(slog.DiscardHandler), "4.0")
+			for _, db := range []string{"admin", "config"} { // which the recorded server had from its start
+				command(t, old, db, `{"create":"there"}`)
+			}
 			s := newScore(set.file)
 			for _, v := range readVectors(t, set.file) {
 				if !v.get("doubt").IsZero() {
