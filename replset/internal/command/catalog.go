@@ -13,14 +13,17 @@ import (
 )
 
 var catalogCommands = []Spec{
-	{Name: "create", Flags: Writes, Handler: runCreate},
+	{Name: "create", Flags: Writes, Handler: runCreate, Fields: "capped autoIndexId idIndex size max storageEngine validator validationLevel validationAction " +
+		"indexOptionDefaults viewOn pipeline collation recordPreImages changeStreamPreAndPostImages timeseries clusteredIndex expireAfterSeconds encryptedFields temp flags recordIdsReplicated"},
 	{Name: "drop", Flags: Writes, Handler: runDrop, Fields: "collectionUUID"},
 	{Name: "dropDatabase", Flags: Writes, Handler: runDropDatabase, Fields: "=:safeLong"},
 	{Name: "renameCollection", Flags: Writes | AdminOnly, Handler: runRename, Fields: "to dropTarget stayTemp"},
-	{Name: "collMod", Flags: Writes, Handler: runCollMod},
+	{Name: "collMod", Flags: Writes, Handler: runCollMod, Fields: "index validator validationLevel validationAction viewOn pipeline recordPreImages " +
+		"changeStreamPreAndPostImages expireAfterSeconds timeseries isTimeseriesNamespace dryRun cappedSize cappedMax"},
 	{Name: "listCollections", Flags: Reads, Handler: runListCollections, Fields: "cursor filter nameOnly authorizedCollections includePendingDrops"},
 	{Name: "listDatabases", Flags: Reads | AdminOnly, Handler: runListDatabases, Fields: "nameOnly:safeBool authorizedDatabases:bool filter:object", Since: wire42},
-	{Name: "createIndexes", Flags: Writes, Handler: runCreateIndexes},
+	{Name: "createIndexes", Flags: Writes, Handler: runCreateIndexes,
+		Fields: "v indexes ignoreUnknownIndexOptions commitQuorum returnOnStart isTimeseriesNamespace collectionUUID"},
 	{Name: "dropIndexes", Aliases: []string{"deleteIndexes"}, Flags: Writes, Handler: runDropIndexes, Fields: "index collectionUUID isTimeseriesNamespace"},
 	{Name: "listIndexes", Flags: Reads, Handler: runListIndexes, Fields: "cursor includeBuildUUIDs includeIndexBuildInfo isTimeseriesNamespace"},
 	{Name: "dbStats", Aliases: []string{"dbstats"}, Handler: runDBStats, Fields: "scale freeStorage:safeBool", Since: wire70},
