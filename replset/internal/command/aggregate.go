@@ -29,7 +29,7 @@ type aggregate struct {
 }
 
 // runAggregate runs a pipeline. Not done: $changeStream, $geoNear, $search;
-// sorting always happens in memory (allowDiskUse has no effect).
+// sorting always happens in memory (allowDiskUse says how much of it may be taken).
 func runAggregate(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 	r.Body = bson.Raw(slices.Clone(r.Body)) // the cursor outlives the request's buffer
 	a, err := m.parseAggregate(r)
@@ -69,12 +69,12 @@ func runAggregate(ctx context.Context, m *Member, r *Request) (bson.D, error) {
 
 // ignoredAggregate are accepted without an effect.
 var ignoredAggregate = map[string]bool{
-	"allowDiskUse": true, "bypassDocumentValidation": true, "fromMongos": true, "needsMerge": true, "exchange": true,
+	"bypassDocumentValidation": true, "fromMongos": true, "needsMerge": true, "exchange": true,
 	"collectionUUID": true, "isMapReduceCommand": true, "fromRouter": true, "includeQueryStatsMetrics": true,
 }
 
 func (m *Member) parseAggregate(r *Request) (*aggregate, error) {
-	a := &aggregate{m: m, r: r, batchSize: firstBatch, now: time.Now(), meter: &query.Meter{Alive: alive(r.ctx)}}
+	a := &aggregate{m: m, r: r, batchSize: firstBatch, now: time.Now(), meter: m.stageMeter(r.ctx)}
 	err := a.parseTarget()
 	if err == nil {
 		err = r.eachField(a.read)
@@ -90,6 +90,11 @@ func (m *Member) parseAggregate(r *Request) (*aggregate, error) {
 	a.base = a.ns
 	a.let, err = evaluateLet(r.ctx, m, a.now, a.let)
 	return a, err
+}
+
+// stageMeter bounds a pipeline. Since version 6.0 its stages may write to a disk unless told otherwise.
+func (m *Member) stageMeter(ctx context.Context) *query.Meter {
+	return &query.Meter{Alive: alive(ctx), Disk: m.opt.Persona.wire >= wire60}
 }
 
 // parseTarget reads the collection, or 1 for a pipeline that has none.
@@ -116,6 +121,8 @@ func (a *aggregate) read(key string, v bson.RawValue) (err error) {
 		err = a.readCursor(v)
 	case "explain":
 		a.explain, err = boolField(path, key, v)
+	case "allowDiskUse":
+		a.meter.Disk, err = boolField(path, key, v)
 	case "hint":
 		a.hint, err = v, a.r.checkHint(v)
 	case "let":

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -191,13 +192,24 @@ func appendList(dst []byte, key string, v any) ([]byte, error) {
 	case bson.A:
 		return appendSlice(dst, key, v)
 	case []bson.Raw:
-		return appendSlice(dst, key, v)
+		return appendSlice(roomFor(dst, v), key, v)
 	case []bson.D:
 		return appendSlice(dst, key, v)
 	case []any:
 		return appendSlice(dst, key, v)
 	}
 	return nil, fmt.Errorf("a reply cannot hold a %T", v)
+}
+
+// roomFor makes room for documents at once: a batch of a cursor has up to 16 MB of them, and growing to that by and by copies
+// all of it several times.
+func roomFor(dst []byte, docs []bson.Raw) []byte {
+	const around = 10 // the type, the key, and what comes after the list
+	n := 4 * around
+	for _, d := range docs {
+		n += len(d) + around
+	}
+	return slices.Grow(dst, n)
 }
 
 func appendSlice[T any](dst []byte, key string, list []T) ([]byte, error) {

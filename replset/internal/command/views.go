@@ -14,7 +14,7 @@ func (m *Member) onView(r *Request, sn *store.Snapshot, a *findArgs) (query.Docs
 	if err := a.checkView(); err != nil {
 		return nil, nil, err
 	}
-	agg := &aggregate{m: m, r: r, ns: a.ns, base: a.ns, let: a.let, collation: a.collation, now: time.Now(), meter: &query.Meter{Alive: alive(r.ctx)}}
+	agg := &aggregate{m: m, r: r, ns: a.ns, base: a.ns, let: a.let, collation: a.collation, now: time.Now(), meter: m.stageMeter(r.ctx)}
 	stage := func(name string, v any) {
 		agg.stages = append(agg.stages, document(bson.D{{Key: name, Value: v}}))
 	}

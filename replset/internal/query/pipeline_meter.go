@@ -10,8 +10,17 @@ import (
 type Meter = expr.Meter
 
 // What stages hold is counted by the execution's meter. Documents of a collection are there anyway and count with their
-// place in a list; what a stage has made counts in full while a later one holds it. A server would write much of this to a
-// disk; here is none, so that the limits hold whatever allowDiskUse says.
+// place in a list; what a stage has made counts in full while a later one holds it. Much of this a server would write to a
+// disk, with allowDiskUse. Here is no disk: with it such stages may hold more, without it all that they hold counts, so that
+// what succeeds on a server succeeds here, and what fails there fails.
+
+const (
+	sortRefused  = "Sort exceeded memory limit of %d bytes, but did not opt in to external sorting. Aborting operation. Pass allowDiskUse:true to opt in."
+	groupRefused = "Exceeded memory limit for $group, but didn't allow external spilling. Pass allowDiskUse:true to opt in."
+)
+
+// spilling are the stages that write to a disk, if they may.
+var spilling = map[string]bool{"$sort": true, "$group": true, "$bucketAuto": true, "$setWindowFields": true}
 
 // docCost is what holding a document takes beside its bytes.
 const docCost = 64
@@ -33,30 +42,48 @@ type holding struct {
 	n     int
 }
 
+// disk says that the stage may hold what a server would write to a disk.
+func (h *holding) disk() bool { return spilling[h.stage] && h.m.Spills() }
+
 func (h *holding) add(n int) error {
-	if n <= 0 {
-		h.m.Release(h.m.Mark() + int64(n))
-		h.n += n
-		return nil
-	}
-	if err := h.m.Hold(h.stage, n); err != nil {
-		if e, ok := err.(*mongoerr.Error); !ok || e.Code != mongoerr.CodeExceededMemoryLimit {
+	switch {
+	case h.disk():
+		if !h.m.Spill(n) {
+			return fail(mongoerr.CodeExceededMemoryLimit, "%s would hold more than %d bytes, and nothing is written to a disk here", h.stage, int64(expr.MaxSpilled))
+		}
+		if err := h.m.Step(max(n, 0)); err != nil {
+			h.m.Spill(-n)
 			return err
 		}
-		return fail(mongoerr.CodeQueryExceededMemoryLimitNoDiskUseAllowed, "%s exceeded the memory limit of %d bytes, and nothing is written to a disk here", h.stage, h.m.Most())
+	case n <= 0:
+		h.m.Release(h.m.Mark() + int64(n))
+	default:
+		if err := h.m.Hold(h.stage, n); err != nil {
+			return h.refused(err)
+		}
 	}
 	h.n += n
 	return nil
 }
 
-// accumulated notes what an accumulator keeps more or less. No server lets one go on that has too much.
-func (h *holding) accumulated(name string, n int) error {
-	if n > 0 {
-		if err := h.m.Hold(name, n); err != nil {
-			return err
-		}
-		h.n += n
-		return nil
+// refused is what a server says when a stage has too much.
+func (h *holding) refused(err error) error {
+	switch e, ok := err.(*mongoerr.Error); {
+	case !ok || e.Code != mongoerr.CodeExceededMemoryLimit:
+		return err
+	case h.stage == "$group":
+		return fail(mongoerr.CodeQueryExceededMemoryLimitNoDiskUseAllowed, groupRefused)
+	case spilling[h.stage]:
+		return fail(mongoerr.CodeQueryExceededMemoryLimitNoDiskUseAllowed, sortRefused, h.m.Most())
+	}
+	return fail(mongoerr.CodeQueryExceededMemoryLimitNoDiskUseAllowed, "%s exceeded the memory limit of %d bytes, and it is never written to a disk", h.stage, h.m.Most())
+}
+
+// accumulated notes that an accumulator keeps so much, n bytes more or less than before. No server lets one go on that has
+// too much, be there a disk or not.
+func (h *holding) accumulated(name string, kept, n int) error {
+	if n > 0 && int64(kept)+groupCost > h.m.Most() {
+		return fail(mongoerr.CodeExceededMemoryLimit, "%s used too much memory and cannot spill to disk. Memory limit: %d bytes", name, h.m.Most())
 	}
 	return h.add(n)
 }
@@ -69,14 +96,20 @@ func (h *holding) addAll(docs []bson.Raw) error {
 	return h.add(n)
 }
 
-func (h *holding) release() { h.m.Release(h.m.Mark() - int64(h.n)) }
+func (h *holding) release() {
+	if h.disk() {
+		h.m.Spill(-h.n)
+		return
+	}
+	h.m.Release(h.m.Mark() - int64(h.n))
+}
 
 // collect gathers a stage's input.
 func (r *running) collect(h *holding, in Docs) ([]bson.Raw, error) {
 	var out []bson.Raw
 	for d, err := range in {
 		if err == nil {
-			err = h.add(r.costOf(d))
+			err = h.add(h.costOf(r, d))
 		}
 		if err != nil {
 			return nil, err
@@ -93,8 +126,10 @@ func (r *running) ofStage() *running {
 	return &out
 }
 
-func (r *running) costOf(d bson.Raw) int {
-	if r.made {
+// costOf is what holding d takes. A document of the collection is there anyway, but a server that must not write it to a
+// disk has it in the stage.
+func (h *holding) costOf(r *running, d bson.Raw) int {
+	if r.made || spilling[h.stage] && !h.disk() {
 		return len(d) + docCost
 	}
 	return docCost

@@ -143,28 +143,37 @@ func (s *sortStage) run(r *running, in Docs) Docs {
 	}
 }
 
-// sorted gathers and sorts. Where only so many are asked for, the others go when there are twice as many.
-func (s *sortStage) sorted(r *running, h *holding, in Docs) ([]bson.Raw, error) {
-	var docs []bson.Raw
+// sorted gathers and sorts. Where only so many are asked for, the others go when there are twice as many, or no room.
+func (s *sortStage) sorted(r *running, h *holding, in Docs) (docs []bson.Raw, err error) {
+	cost := func(d bson.Raw) int { return h.costOf(r, d) + docCost }
+	shorten := func() error {
+		if err := s.sort.Apply(docs); err != nil {
+			return err
+		}
+		for _, gone := range docs[r.most:] {
+			_ = h.add(-cost(gone)) // less is never refused
+		}
+		clear(docs[r.most:])
+		docs = docs[:r.most]
+		return nil
+	}
 	for d, err := range in {
-		if err == nil {
-			err = h.add(r.costOf(d) + docCost)
+		if err != nil {
+			return nil, err
+		}
+		if err = h.add(cost(d)); err != nil && r.most > 0 && len(docs) > r.most {
+			if err = shorten(); err == nil {
+				err = h.add(cost(d))
+			}
 		}
 		if err != nil {
 			return nil, err
 		}
-		docs = append(docs, d)
-		if r.most == 0 || len(docs) < surplus(r.most) {
-			continue
+		if docs = append(docs, d); r.most > 0 && len(docs) >= surplus(r.most) {
+			if err := shorten(); err != nil {
+				return nil, err
+			}
 		}
-		if err := s.sort.Apply(docs); err != nil {
-			return nil, err
-		}
-		for _, gone := range docs[r.most:] {
-			_ = h.add(-r.costOf(gone) - docCost)
-		}
-		clear(docs[r.most:])
-		docs = docs[:r.most]
 	}
 	return docs, s.sort.Apply(docs)
 }

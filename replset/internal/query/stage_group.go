@@ -188,7 +188,8 @@ func (s *groupStage) feed(h *holding, g *group, c *expr.Ctx) error {
 		if err := g.accs[i].Add(v); err != nil {
 			return err
 		}
-		if err := h.accumulated(a.name, keptBy(g.accs[i])-before); err != nil {
+		kept := keptBy(g.accs[i])
+		if err := h.accumulated(a.name, kept, kept-before); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,9 @@ import (
 // MaxHeld is how many bytes of values one execution may hold: a server's limit for a stage or an array, 100 MB.
 const MaxHeld = 100 << 20
 
+// MaxSpilled is how many bytes the stages of one execution may hold that a server would write to a disk.
+const MaxSpilled = 1 << 30
+
 const (
 	// elementCost is what an element of a list costs beside its value while a list of Go's is made of an array.
 	elementCost = 48
@@ -31,7 +34,9 @@ const (
 type Meter struct {
 	Alive func() (left time.Duration, why error) // how much longer somebody waits, or why nobody does; nil: somebody always does
 	Limit int64                                  // in bytes; 0: MaxHeld
+	Disk  bool                                   // allowDiskUse: what a server would write to a disk is apart, and up to MaxSpilled
 	held  int64
+	disk  int64 // of MaxSpilled
 	steps int64
 	over  error // found where no error can be told: the next step tells it
 }
@@ -69,6 +74,18 @@ func (m *Meter) Hold(what string, n int) error {
 	}
 	m.held += int64(n)
 	return m.Step(n)
+}
+
+// Spills says that stages may hold what a server would write to a disk.
+func (m *Meter) Spills() bool { return m != nil && m.Disk }
+
+// Spill notes n bytes more of that, or less, and says whether there is room.
+func (m *Meter) Spill(n int) bool {
+	if n > 0 && m.disk+int64(n) > MaxSpilled {
+		return false
+	}
+	m.disk += int64(n)
+	return true
 }
 
 // Refuse is the error that n bytes more are too many.
