@@ -25,6 +25,7 @@ type outbox struct {
 // sending is one large answer on its way.
 type sending struct {
 	conn   *Conn
+	size   int64
 	moved  time.Time // when the client took something of it last
 	over   bool      // nothing is written any more
 	timer  *time.Timer
@@ -33,9 +34,9 @@ type sending struct {
 
 // sendLarge writes an answer piece by piece, so that progress shows.
 func (c *Conn) sendLarge(msg []byte) error {
-	o, s, size := &c.m.outbox, &sending{conn: c}, int64(len(msg))
+	o, s := &c.m.outbox, &sending{conn: c, size: int64(len(msg))}
 	o.mu.Lock()
-	o.held += size
+	o.held += s.size
 	s.moved = time.Now()
 	s.timer = time.AfterFunc(stuckAfter, func() {
 		defer c.m.survive("a connection's answer")
@@ -53,17 +54,18 @@ func (c *Conn) sendLarge(msg []byte) error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.held -= size
 	s.over = true
 	s.timer.Stop()
 	if s.gaveUp {
 		return errNotTaken
 	}
+	o.held -= s.size
 	return err
 }
 
-// look gives an answer up if it is stuck and others need the room; else it looks again later. It frees the writer by a
-// deadline, which nobody takes away again.
+// look gives an answer up if it is stuck and others need the room; else it looks again later. Its room is free from then on,
+// or all that are stuck would be given up who look before the writers have ended. It frees the writer by a deadline, which
+// nobody takes away again.
 func (o *outbox) look(s *sending) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -72,6 +74,7 @@ func (o *outbox) look(s *sending) {
 	}
 	if o.held > outboxBudget && time.Since(s.moved) >= stuckAfter {
 		s.gaveUp = true
+		o.held -= s.size
 		_ = s.conn.nc.SetWriteDeadline(time.Unix(1, 0))
 		return
 	}
