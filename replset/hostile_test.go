@@ -251,6 +251,9 @@ func TestManyWhoNeverReadTheirAnswersAreDropped(t *testing.T) {
 		defer good.nc.Close()
 		good.must(t, "t", bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "_id", Value: 1}, {Key: "s", Value: strings.Repeat("x", 12<<20)}}}}})
 		var strangers []*raw
+		if err := s.AwaitReplication(t.Context()); err != nil { // the other members' answers take room too
+			t.Fatal(err)
+		}
 		const fit = 7
 		for range 12 {
 			c := dialRaw(t, s, p, "stranger")
@@ -268,7 +271,7 @@ func TestManyWhoNeverReadTheirAnswersAreDropped(t *testing.T) {
 				answered++
 			}
 		}
-		if answered != fit {
+		if answered != fit && answered != fit-1 { // while the good one is answered there is room for one fewer
 			t.Errorf("%d of %d slow readers got their answer in the end, and there is room for %d", answered, len(strangers), fit)
 		}
 		if told := lines(&log, "did not read its answer"); len(told) != 1 {
