@@ -49,7 +49,7 @@ func TestMaxTimeEndsARegularExpression(t *testing.T) {
 			if code := codeOf(reply); code != 50 {
 				t.Errorf("answered %d: %.300s", code, reply)
 			}
-			if took := time.Since(begun); took > 1500*time.Millisecond {
+			if took := time.Since(begun); took > 10*time.Second { // on a busy machine; without a limit, much longer
 				t.Errorf("it took %v", took)
 			}
 		})
