@@ -61,7 +61,7 @@ func fillForAbuse(t *testing.T, m *Member) {
 
 // peak is how much more memory is taken while f runs than before, garbage that is collected soon included.
 func peak(f func()) uint64 {
-	defer debug.SetGCPercent(debug.SetGCPercent(50)) // or what is measured is garbage
+	defer debug.SetGCPercent(debug.SetGCPercent(20)) // or what is measured is garbage
 	live := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	runtime.GC()
 	metrics.Read(live)
