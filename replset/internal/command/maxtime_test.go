@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 // backtracking is a pattern that needs the engine that backtracks, and never comes to an end on forty letters a.
@@ -39,19 +38,5 @@ func TestMaxTimeEndsARegularExpression(t *testing.T) {
 		many = append(many, fmt.Sprintf(`{"_id":%d,"s":"%s!"}`, i, strings.Repeat("a", 18)))
 	}
 	command(t, m, "t", `{"insert":"short","documents":[`+strings.Join(many, ",")+`]}`)
-	for name, cmd := range patterns {
-		t.Run(name, func(t *testing.T) {
-			begun := time.Now()
-			reply := command(t, m, "t", strings.TrimSuffix(cmd, "}")+`,"maxTimeMS":200}`)
-			if e, ok := reply.Lookup("writeErrors", "0").DocumentOK(); ok {
-				reply = e
-			}
-			if code := codeOf(reply); code != 50 {
-				t.Errorf("answered %d: %.300s", code, reply)
-			}
-			if took := time.Since(begun); took > 10*time.Second { // on a busy machine; without a limit, much longer
-				t.Errorf("it took %v", took)
-			}
-		})
-	}
+	endedByMaxTime(t, m, patterns)
 }
